@@ -1,0 +1,40 @@
+# `make demo` shows what this is; `make test` proves it. Both set everything up in .venv first.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+$(STAMP): pyproject.toml constraints.txt
+	@echo "Setting up .venv (once; about a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+	@PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+venv: $(STAMP) ## only the set-up
+
+demo: $(STAMP) ## three conversations on a real Central, and what they survive (KEEP=1: leave it running)
+	@$(BIN)/python -m bench.demo $(if $(KEEP),--keep)
+
+test: $(STAMP) ## the whole suite, with real processes and a real Central
+	@$(BIN)/python -m pytest
+
+check: $(STAMP) ## format, lint, types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(STAMP) ## measure shim and bridge side by side; writes docs/benchmarks.md
+	@$(BIN)/python -m bench
+
+snapshot: $(STAMP) ## write the shim's early answers from the daemon's own
+	@$(BIN)/python -m bench.snapshot
+
+clean: ## remove all that make and the tools wrote
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help venv demo test check bench snapshot clean

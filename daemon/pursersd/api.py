@@ -1,0 +1,142 @@
+"""What pursersctl and the daemon say to one another: requests and status structs, defined once.
+
+A control link begins with `hello` of role "control" (pursers_shim.wire); after `welcome` each line is a Request and each
+answer a Reply with the same id. docs/json.md describes the structs field by field; SCHEMA rises when a field changes its
+meaning or goes away, not when one is added.
+"""
+
+from typing import Literal
+
+import msgspec
+
+SCHEMA = 1
+
+Verb = Literal["ps", "status", "stop", "ping"]
+State = Literal["waiting", "working", "idle", "detached"]
+Delivery = Literal["push", "poll"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """One question of pursersctl. `params` belongs to the verb."""
+
+    id: int
+    verb: str
+    params: dict[str, object] = {}
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a request was not carried out."""
+
+    code: str
+    text: str
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to the Request with the same id: a result or an error."""
+
+    id: int
+    result: msgspec.Raw | None = None
+    error: Failure | None = None
+
+
+class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One conversation as `pursersctl ps` shows it."""
+
+    seat: str | None
+    """Agent name, once Central has confirmed the join; None before."""
+    board: str | None
+    role: str | None
+    host: str
+    """Kind of host, such as `claude-code`: PURSERS_HOST, the client's name, or the process name."""
+    host_pid: int | None
+    shim_pid: int
+    conversation: str
+    state: State
+    delivery: Delivery | None
+    """How events reach the current or last wait; None before the first."""
+    since_s: float
+    """Seconds in this state."""
+    age_s: float
+    """Seconds since the conversation began."""
+    last_tool: str | None
+    link_epoch: int
+    shared_by: int
+    """How many live conversations use this seat, itself included; 0 while it has no seat."""
+    central: str | None
+    """URL of its Central, without user information."""
+    cwd: str
+    shim_version: str
+    poll_reason: str | None = None
+    """Why delivery is `poll`."""
+
+
+class Ps(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `ps`."""
+
+    seats: list[SeatRow]
+    schema: int = SCHEMA
+
+
+class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The daemon itself."""
+
+    pid: int
+    version: str
+    epoch: int
+    state: Literal["ready", "draining"]
+    uptime_s: float
+    home: str | None
+    """Folder of a private instance (PURSERSD_HOME), None for the user's one daemon."""
+    socket: str
+    log: str | None
+    started_by: Literal["auto", "user", "service"]
+    rss_bytes: int
+
+
+class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool: a Central and a credential."""
+
+    url: str
+    credential: str
+    """Key id of the token, or its short fingerprint; never the token."""
+    state: Literal["connecting", "ready", "unreachable", "refused"]
+    detail: str | None
+    """Why it is not ready."""
+    call_connections: int
+    """Calls in progress at this moment."""
+    streams: int
+    """Open subscription streams."""
+    boards: list[str]
+    seats_listening: int
+    waits: int
+    requests: int
+    """Tool calls sent since the pool was opened."""
+    cues: int
+    """Cues received since the pool was opened."""
+    reconnects: int
+
+
+class Warning(msgspec.Struct, frozen=True, kw_only=True):
+    """Something the operator should know: a stable code, since when, what it means and what to do."""
+
+    code: str
+    since_s: float
+    text: str
+    action: str
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `status`."""
+
+    daemon: DaemonStatus
+    centrals: list[CentralStatus]
+    conversations: int
+    warnings: list[Warning]
+    schema: int = SCHEMA
+
+
+class Stopping(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `stop`: the daemon has begun to leave. It is gone when its lock is free."""
+
+    pid: int
+    conversations: int

@@ -1,0 +1,89 @@
+"""The errors of the daemon, chosen by what the one who catches them will do.
+
+Each has a stable `code`; its text ends with what to do next. Texts never contain a credential.
+"""
+
+
+class PursersError(Exception):
+    """Something a person or a model should be told about."""
+
+    code = "internal"
+
+
+class ConfigurationError(PursersError):
+    """A setting of one conversation is missing or wrong; only the user can repair it."""
+
+    code = "configuration"
+
+
+class OwnershipError(PursersError):
+    """This process may not be the daemon: another one is, or the folder is not safe."""
+
+    code = "ownership"
+
+
+class CentralError(PursersError):
+    """A request to Central did not succeed. `sent` is False when it certainly was not carried out."""
+
+    code = "central"
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class Unreachable(CentralError):
+    """No answer from Central: refused, reset, timed out or not speaking HTTP. Worth another try."""
+
+    code = "unreachable"
+
+
+class Unauthenticated(CentralError):
+    """Central does not accept the credential (HTTP 401)."""
+
+    code = "auth"
+
+
+class Forbidden(CentralError):
+    """The credential lacks the scope for any call at all (HTTP 403)."""
+
+    code = "denied"
+
+
+class Overloaded(CentralError):
+    """Central answered 5xx or 429. Worth another try."""
+
+    code = "overloaded"
+
+
+class ProtocolRefused(CentralError):
+    """Central refused the request itself: a JSON-RPC error, such as a denied subscription."""
+
+    code = "protocol"
+
+    def __init__(self, message: str, *, rpc_code: int = 0) -> None:
+        super().__init__(message)
+        self.rpc_code = rpc_code
+
+
+class ToolFailed(CentralError):
+    """A Central tool answered with isError. `kind` is Central's typed code, None for the untyped failures."""
+
+    code = "board"
+
+    def __init__(self, tool: str, message: str, kind: str | None = None) -> None:
+        super().__init__(message)
+        self.tool = tool
+        self.kind = kind
+
+
+class UnknownBoard(CentralError):
+    """The credential's principal is a member of no board of that name. We never ask Central for it: asking would found it."""
+
+    code = "denied"
+
+
+class InstanceMismatch(CentralError):
+    """The Central at this URL is not the one that the conversation was told to expect."""
+
+    code = "instance_mismatch"
