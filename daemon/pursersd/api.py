@@ -35,7 +35,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to the Request with the same id: a result or an error."""
 
     id: int
-    result: msgspec.Raw | None = None
+    result: msgspec.Raw = msgspec.Raw()
+    """The JSON of the verb's struct, empty when there is an error. (msgspec decodes no union that contains a Raw.)"""
     error: Failure | None = None
 
 
@@ -140,3 +141,12 @@ class Stopping(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     conversations: int
+
+
+def log_file(home: str | None) -> str:
+    """Where the daemon of the private instance `home`, or the user's one daemon, writes its log. Creates nothing."""
+    if home is not None:
+        return home + "/log/pursersd.log"
+    import platformdirs  # here, because most control commands do not need it
+
+    return platformdirs.user_log_dir("pursersd", appauthor=False) + "/pursersd.log"

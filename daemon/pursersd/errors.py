@@ -16,6 +16,18 @@ class ConfigurationError(PursersError):
     code = "configuration"
 
 
+class ArgumentError(PursersError):
+    """A tool was called with an argument that it does not take; the text says what it takes and what it got."""
+
+    code = "arguments"
+
+
+class WaitPolicyError(PursersError):
+    """A wait asks for a view that the joined seat cannot have; the caller must choose another one."""
+
+    code = "wait_configuration"
+
+
 class OwnershipError(PursersError):
     """This process may not be the daemon: another one is, or the folder is not safe."""
 
@@ -78,7 +90,7 @@ class ToolFailed(CentralError):
 
 
 class UnknownBoard(CentralError):
-    """The credential's principal is a member of no board of that name. We never ask Central for it: asking would found it."""
+    """The credential's principal is a member of no board of that name. Central is not asked: that would found it."""
 
     code = "denied"
 

@@ -1,14 +1,15 @@
 """Where the daemon of this user is found: the same place in every environment of the same user.
 
 PURSERSD_HOME=/dir makes a private instance whose files all lie below /dir. Without it the socket lies in
-/tmp/pursersd-UID: a path that depends on nothing but the user, because a host may start us with any environment, and that
-is always short enough for a socket. The folder is 0700 and ours, or it is refused (see `check_folder`).
+/tmp/pursersd-UID: a path that depends on nothing but the user, because a host may start us with any environment, and
+that is always short enough for a socket. The folder is 0700 and ours, or it is refused (see `check_folder`).
 
 Imported by the shim at start-up: standard library only, and cheap.
 """
 
 import os
 import stat
+from collections.abc import Mapping
 
 __all__ = ["HOME_VARIABLE", "SOCKET_LIMIT", "PathError", "Place", "check_folder", "check_socket_path", "place"]
 
@@ -25,9 +26,9 @@ class PathError(Exception):
 class Place:
     """The runtime folder of one daemon and the files in it."""
 
-    __slots__ = ("folder", "home", "lock", "socket", "start_log", "start_lock", "stopped")
+    __slots__ = ("folder", "home", "lock", "socket", "start_lock", "start_log", "stopped")
 
-    def __init__(self, folder, home):
+    def __init__(self, folder: str, home: str | None) -> None:
         self.folder = folder
         self.home = home
         """The private instance's folder, or None for the user's one daemon."""
@@ -42,7 +43,7 @@ class Place:
         """Exists after `pursersctl stop`: nobody starts a daemon automatically."""
 
 
-def place(environ):
+def place(environ: Mapping[str, str]) -> Place:
     """The Place for this user and environment. Raises PathError for a PURSERSD_HOME that cannot work."""
     home = environ.get(HOME_VARIABLE)
     if not home:
@@ -54,23 +55,24 @@ def place(environ):
     return found
 
 
-def check_socket_path(path):
+def check_socket_path(path: str) -> None:
     """Raise PathError if `path` is too long to be a socket."""
     size = len(os.fsencode(path))
     if size > SOCKET_LIMIT:
         raise PathError(
-            f"The socket path {path} has {size} bytes; the limit is {SOCKET_LIMIT}. Set {HOME_VARIABLE} to a shorter path."
+            f"The socket path {path} has {size} bytes; the limit is {SOCKET_LIMIT}. "
+            f"Set {HOME_VARIABLE} to a shorter path."
         )
 
 
-def check_folder(folder, create=False):
+def check_folder(folder: str, create: bool = False) -> bool:
     """Make sure that `folder` is a real directory, ours alone (0700); raise PathError otherwise.
 
     Returns False if it does not exist and `create` is false. Nobody else can then put a socket in our place.
     """
     if create:
         os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
-        try:
+        try:  # noqa: SIM105 - contextlib would cost every shim memory
             os.mkdir(folder, 0o700)
         except FileExistsError:
             pass

@@ -1,7 +1,7 @@
 """The link protocol: what a shim (or pursersctl) and the daemon say to one another over the socket.
 
-One JSON object per line, UTF-8, ended by 0x0A, at most MAX_LINE bytes. The first line of the client is `hello`; the daemon
-answers `welcome` or `refuse`. After that a shim's link carries plain MCP lines in both directions, plus JSON-RPC
+One JSON object per line, UTF-8, ended by 0x0A, at most MAX_LINE bytes. The first line of the client is `hello`; the
+daemon answers `welcome` or `refuse`. After that a shim's link carries plain MCP lines in both directions, plus JSON-RPC
 notifications whose method starts with `pursers/`, which never reach the host. docs/protocol.md describes it in full.
 
 This module is imported by the shim at start-up: it must stay standard-library only and cheap.
@@ -9,6 +9,7 @@ This module is imported by the shim at start-up: it must stay standard-library o
 
 import json
 import os
+from collections.abc import Mapping
 
 __all__ = [
     "DELIVERED",
@@ -16,15 +17,23 @@ __all__ = [
     "ENV_EXACT",
     "ENV_PREFIXES",
     "EXIT",
+    "HELLO",
     "HELLO_TIMEOUT",
+    "IDLE",
+    "KIND",
     "MAX_LINE",
     "PROTOCOL",
+    "REFUSE",
+    "RESTART",
+    "STOP",
+    "WELCOME",
     "LineTooLong",
     "Lines",
     "agreed_protocol",
     "encode",
     "notification",
     "process_start",
+    "readable",
     "relayed_environment",
 ]
 
@@ -37,8 +46,15 @@ MAX_LINE = 16 * 1024 * 1024
 HELLO_TIMEOUT = 5.0
 """Seconds that the daemon waits for `hello` and a client for its answer, once the other side is running."""
 
+KIND = "pursers"
+"""The member that names the three lines which open a link: HELLO, then WELCOME or REFUSE."""
+
+HELLO, WELCOME, REFUSE = "hello", "welcome", "refuse"
+
 DRAIN = "pursers/drain"
-"""daemon → shim: the daemon is leaving. params: {"reason": "restart" | "stop" | "idle"}. The link ends right after it."""
+"""daemon → shim: the daemon is leaving. params: {"reason": RESTART | STOP | IDLE}. The link ends right after it."""
+
+RESTART, STOP, IDLE = "restart", "stop", "idle"
 
 EXIT = "pursers/exit"
 """daemon → shim: nobody is behind this shim any more, end now. params: {"reason": text}."""
@@ -50,51 +66,62 @@ ENV_PREFIXES = ("ONBOARD_", "PURSERS_")
 ENV_EXACT = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "GEMINI_SESSION_ID", "OPENCODE_PID")
 
 
-def relayed_environment(environ):
+def relayed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of a host's environment that a shim tells the daemon; nothing else leaves the shim."""
-    return {k: v for k, v in environ.items() if k.startswith(ENV_PREFIXES) or k in ENV_EXACT}
+    return {k: readable(v) for k, v in environ.items() if k.startswith(ENV_PREFIXES) or k in ENV_EXACT}
 
 
-def encode(message):
-    """One protocol line, newline included."""
-    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+def readable(text: str) -> str:
+    """`text` with each byte that was not UTF-8 replaced, so that it can be sent: names and paths may hold any byte."""
+    return os.fsencode(text).decode("utf-8", "replace")
 
 
-def notification(method, params):
+def encode(message: object) -> bytes:
+    """One protocol line, newline included; always valid UTF-8, also for text with lone surrogates."""
+    try:
+        return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def notification(method: str, params: dict[str, object]) -> bytes:
     """A protocol line that carries one JSON-RPC notification."""
     return encode({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def agreed_protocol(theirs):
+def agreed_protocol(theirs: object) -> int | None:
     """The newest version in the overlap of PROTOCOL and `theirs` ([oldest, newest]), or None."""
-    try:
-        oldest, newest = theirs
-        version = min(newest, PROTOCOL[1])
-        return version if version >= max(oldest, PROTOCOL[0]) else None
-    except (TypeError, ValueError):
+    if not (isinstance(theirs, list | tuple) and len(theirs) == 2):
         return None
+    oldest, newest = theirs
+    if not (isinstance(oldest, int) and isinstance(newest, int)):
+        return None
+    version = min(newest, PROTOCOL[1])
+    return version if version >= max(oldest, PROTOCOL[0]) else None
 
 
 class LineTooLong(Exception):
-    """Stands in the list of lines where one longer than MAX_LINE was; `head` is its beginning, the rest was dropped."""
+    """Stands in the list of lines where one longer than the limit was; only its beginning and its end were kept."""
 
-    def __init__(self, head):
+    def __init__(self, head: bytes, tail: bytes = b"") -> None:
         super().__init__(f"a line is longer than {MAX_LINE} bytes")
         self.head = head
+        self.tail = tail
 
 
 class Lines:
     """Cuts a byte stream into lines; holds at most one line of `limit` bytes, whatever arrives."""
 
     HEAD = 4096
+    TAIL = 256
 
-    def __init__(self, limit=MAX_LINE):
+    def __init__(self, limit: int = MAX_LINE) -> None:
         self._limit = limit
-        self._parts = []
-        self._size = 0
-        self._skipping = None
+        self._line = bytearray()
+        self._head: bytes | None = None
+        """The beginning of a line that is too long; `_line` then holds its last bytes only."""
 
-    def feed(self, data):
+    def feed(self, data: bytes) -> list[bytes | LineTooLong]:
         """Take bytes; return the lines they complete: bytes without the newline, or a LineTooLong."""
         done = []
         start = 0
@@ -105,33 +132,26 @@ class Lines:
         self._add(data[start:] if start else data)
         return done
 
-    def rest(self):
+    def rest(self) -> bytes | LineTooLong:
         """What came after the last newline; call it once, at the end of the stream. Empty bytes if nothing."""
         return self._take()
 
-    def _add(self, piece):
-        if not piece:
-            return
-        if self._skipping is None and self._size + len(piece) > self._limit:
-            self._skipping = (b"".join(self._parts) + piece[: self.HEAD])[: self.HEAD]
-            self._parts = []
-            self._size = 0
-        if self._skipping is None:
-            self._parts.append(piece)
-            self._size += len(piece)
+    def _add(self, piece: bytes) -> None:
+        if self._head is None and len(self._line) + len(piece) > self._limit:
+            self._head = bytes(self._line[: self.HEAD] + piece[: self.HEAD])[: self.HEAD]
+            self._line = self._line[-self.TAIL :]
+        self._line += piece
+        if self._head is not None:
+            del self._line[: -self.TAIL]
 
-    def _take(self):
-        if self._skipping is not None:
-            line = LineTooLong(self._skipping)
-        else:
-            line = b"".join(self._parts)
-        self._parts = []
-        self._size = 0
-        self._skipping = None
-        return line
+    def _take(self) -> bytes | LineTooLong:
+        held, head = bytes(self._line), self._head
+        self._line = bytearray()
+        self._head = None
+        return held if head is None else LineTooLong(head, held)
 
 
-def process_start(pid):
+def process_start(pid: int) -> int | None:
     """When a process began, in clock ticks since boot, or None where the kernel does not say so in /proc.
 
     With the pid it names one process for ever: a pid alone may be used again.

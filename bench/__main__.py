@@ -1,0 +1,80 @@
+"""`make bench`: measure shim and bridge side by side, print the tables, write docs/benchmarks.md."""
+
+import argparse
+import sys
+import time
+
+import psutil
+from rich.console import Console
+
+from bench import usage
+from bench.measure import Figures, check_nothing_left, measure
+from bench.programs import OURS, THEIRS, Program
+from bench.report import DOCUMENT, print_report, write_document
+from bench.targets import verdicts
+from rig.daemon import Home
+from rig.shim import SHIM, ShimProcess
+
+IDLE_S = {"pursersd": 60.0, "bridge": 30.0}
+QUICK_IDLE_S = 20.0
+
+
+def main() -> int:
+    """Returns 1 if a target was missed."""
+    options = _options()
+    console = Console()
+    began = time.perf_counter()
+    runs: dict[tuple[str, int], Figures] = {}
+    for program, n in _plan(options):
+        runs[program.name, n] = _run(console, program, n, QUICK_IDLE_S if options.quick else IDLE_S[program.name])
+    ratio = None if options.only == "bridge" else _shim_memory_ratio()
+    check_nothing_left()
+    if options.only == "bridge":
+        print_report(console, runs, [])
+        return 0
+    judged = verdicts(runs, ratio)
+    print_report(console, runs, judged)
+    if not options.quick and options.only is None:
+        write_document(runs, judged, time.perf_counter() - began)
+        console.print(f"wrote {DOCUMENT}")
+    return 1 if any(verdict.met is False for verdict in judged) else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="ours only, n = 1 and 10, short; writes no file")
+    parser.add_argument("--only", choices=("pursersd", "bridge"), help="one program; writes no file")
+    parser.add_argument(
+        "--n", type=int, action="append", help="these counts instead of the usual ones; may be repeated"
+    )
+    return parser.parse_args()
+
+
+def _plan(options: argparse.Namespace) -> list[tuple[Program, int]]:
+    counts = {OURS: [1, 10] if options.quick else [1, 10, 50], THEIRS: [] if options.quick else [1, 10]}
+    chosen = [program for program in counts if options.only in (None, program.name)]
+    return [(program, n) for program in chosen for n in (options.n or counts[program])]
+
+
+def _run(console: Console, program: Program, n: int, idle_s: float) -> Figures:
+    label = f"{program.name}, {n} conversation{'s' if n > 1 else ''}"
+    began = time.perf_counter()
+    with console.status(label) as status:
+        figures = measure(program, n, idle_s, lambda what: status.update(f"{label}: {what}"))
+    console.print(f"{label}: {time.perf_counter() - began:.0f} s")
+    return figures
+
+
+def _shim_memory_ratio() -> float:
+    """Memory of one connected shim over that of a Python which imports only what a relay needs."""
+    bare, _ = usage.bare_python_mib()
+    with Home() as home:
+        home.start_daemon()
+        with ShimProcess([SHIM], home.environment()) as shim:
+            shim.initialize()
+            shim.request("tools/list")
+            return usage.memory_mib([psutil.Process(shim.pid)])[0] / bare
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""The targets, as pure functions of the figures: what was promised, what was seen, and the verdict."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.crowd import median, percentile
+from bench.measure import Figures
+
+Runs = Mapping[tuple[str, int], Figures]
+"""Figures by (program name, n)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One target. `met` is None if a run that it needs was left out."""
+
+    name: str
+    target: str
+    seen: str
+    compared_with: str
+    met: bool | None
+    off_by: str = ""
+    """By how much it was missed."""
+
+
+def verdicts(runs: Runs, shim_pss_ratio: float | None) -> list[Verdict]:
+    """All targets, judged."""
+    ours = {n: runs[program, n] for program, n in runs if program == "pursersd"}
+    theirs = {n: runs[program, n] for program, n in runs if program == "bridge"}
+    at_ten, most = ours.get(10), ours[max(ours)]
+    found = [
+        _start(at_ten, theirs.get(10)),
+        _memory(ours.get(50), theirs),
+        _shim_memory(shim_pss_ratio),
+        _wake(at_ten),
+        _at_most("TCP connections to Central, any n", 6, max(x.tcp for x in ours.values())),
+        _exactly("subscription streams, any n", 2, {x.streams for x in ours.values()}),
+        _at_most(
+            "Central requests per broadcast, n = 10, equal cursors",
+            3,
+            max(at_ten.requests_per_event) if at_ten else None,
+        ),
+        _at_most("joins per seat", 1, max(x.joins_per_seat for x in ours.values())),
+        _at_most("idle: requests per board and minute", 1, max(x.idle_requests_per_min for x in ours.values())),
+        _at_most("idle: CPU ms per second, n = 10", 1, at_ten.idle_cpu_ms_per_s if at_ten else None),
+        _at_most("processes alive 0.5 s after stdin ends mid-wait", 0, max(x.alive_after_eof for x in ours.values())),
+        _at_most(f"pursersctl ps, s, n = {most.n}", 0.3, median(most.ps_s)),
+    ]
+    return found
+
+
+def extrapolated_pss_mib(theirs: Mapping[int, Figures], n: int) -> float | None:
+    """Memory of n bridges on the straight line through the measured counts; shared pages make it less than n times one."""
+    if 1 not in theirs or 10 not in theirs:
+        return None
+    slope = (theirs[10].pss_mib - theirs[1].pss_mib) / 9
+    return theirs[10].pss_mib + (n - 10) * slope
+
+
+def _start(ours: Figures | None, theirs: Figures | None) -> Verdict:
+    name, target = "start to initialize, warm daemon, n = 10", "≥ 15× faster"
+    if ours is None or theirs is None:
+        return Verdict(name, target, _s(ours.initialize_s) if ours else "–", "–", None)
+    ratio = median(theirs.initialize_s) / median(ours.initialize_s)
+    return _ratio(name, target, _s(ours.initialize_s), f"bridge {_s(theirs.initialize_s)}", ratio, at_least=15)
+
+
+def _memory(ours: Figures | None, theirs: Mapping[int, Figures]) -> Verdict:
+    name, target = "memory of 50 conversations with daemon (PSS)", "≥ 8× less"
+    other = extrapolated_pss_mib(theirs, 50)
+    if ours is None or other is None:
+        return Verdict(name, target, f"{ours.pss_mib:.0f} MiB" if ours else "–", "–", None)
+    seen, against = f"{ours.pss_mib:.0f} MiB", f"50 bridges {other:.0f} MiB"
+    return _ratio(name, target, seen, against, other / ours.pss_mib, at_least=8)
+
+
+def _shim_memory(ratio: float | None) -> Verdict:
+    name, target = "memory of one shim (PSS)", "≤ 1.3× bare Python"
+    if ratio is None:
+        return Verdict(name, target, "–", "–", None)
+    return Verdict(
+        name, target, f"{ratio:.2f}×", "python -c 'import json, socket, select'", ratio <= 1.3, f"{ratio / 1.3 - 1:.0%}"
+    )
+
+
+def _wake(ours: Figures | None) -> Verdict:
+    name, target = "wake p50, n = 10", "≤ 3× the floor"
+    if ours is None:
+        return Verdict(name, target, "–", "–", None)
+    seen, bottom = percentile(ours.wake_ms, 0.5), median(ours.floor_ms)
+    ratio = seen / bottom
+    return Verdict(
+        name,
+        target,
+        f"{seen:.0f} ms ({ratio:.1f}×)",
+        f"floor {bottom:.0f} ms",
+        ratio <= 3,
+        f"{ratio - 3:.1f}× the floor",
+    )
+
+
+def _at_most(name: str, limit: float, seen: float | None) -> Verdict:
+    if seen is None:
+        return Verdict(name, f"≤ {limit:g}", "–", "", None)
+    return Verdict(name, f"≤ {limit:g}", _number(seen), "", seen <= limit, _number(seen - limit))
+
+
+def _exactly(name: str, wanted: int, seen: set[int]) -> Verdict:
+    shown = ", ".join(str(x) for x in sorted(seen))
+    return Verdict(name, f"= {wanted}", shown, "", seen == {wanted}, f"{shown} instead of {wanted}")
+
+
+def _ratio(name: str, target: str, seen: str, against: str, ratio: float, at_least: float) -> Verdict:
+    return Verdict(name, target, f"{seen} ({ratio:.1f}×)", against, ratio >= at_least, f"{1 - ratio / at_least:.0%}")
+
+
+def _s(samples: list[float]) -> str:
+    return f"{median(samples):.3f} s"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"

@@ -1,0 +1,147 @@
+"""`pursersctl`: see and steer the daemon. The commands are thin: parse, one call, render."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from pursers_shim import __version__
+from pursersctl import client, output
+from pursersctl.lifecycle import restart, start, stop
+from pursersctl.logs import logs
+from pursersctl.ps import ps
+from pursersctl.status import status
+from pursersd import api
+
+# Help without rich: it costs as much time as the rest of a command, and pipes get plain text either way.
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        output.say(f"pursersctl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """See and steer pursersd, the daemon behind all conversations of this user.
+
+    \b
+    Examples:
+      pursersctl status     is the daemon well, and what does it work with?
+      pursersctl ps         which conversations are there, what do they do?
+      pursersctl logs -f    what is happening?
+
+    Exit codes are listed in docs/cli.md.
+    """
+
+
+@app.command("ps")
+def ps_command(as_json: Json = False) -> None:
+    """List the conversations: who waits, works or idles, on which board.
+
+    \b
+    Examples:
+      pursersctl ps
+      COLUMNS=200 pursersctl ps | less -S
+      pursersctl ps --json | jq -r '.seats[] | select(.state == "waiting").seat'
+    """
+    with output.reporting(as_json=as_json):
+        ps(client.where(os.environ), as_json=as_json)
+
+
+@app.command("status")
+def status_command(as_json: Json = False) -> None:
+    """Show the daemon, its Centrals, and what is wrong.
+
+    \b
+    Examples:
+      pursersctl status
+      pursersctl status --json | jq '.warnings'
+      pursersctl status >/dev/null 2>&1 || echo "not well: exit code $?"
+    """
+    with output.reporting(as_json=as_json):
+        status(client.where(os.environ), as_json=as_json)
+
+
+@app.command("start")
+def start_command() -> None:
+    """Start the daemon, also after `stop`, and wait until it answers.
+
+    \b
+    Examples:
+      pursersctl start
+      PURSERSD_HOME=/tmp/try pursersctl start    a private instance
+    """
+    with output.reporting():
+        start(client.where(os.environ), os.environ)
+
+
+@app.command("stop")
+def stop_command(
+    drain: Annotated[bool, typer.Option("--drain", help="First let calls in progress end.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Send SIGTERM, then SIGKILL: for one that hangs.")] = False,
+) -> None:
+    """Stop the daemon; no shim starts it again until `start`.
+
+    \b
+    Examples:
+      pursersctl stop
+      pursersctl stop --drain
+      pursersctl stop --force
+    """
+    if drain and force:
+        raise typer.BadParameter("--drain and --force exclude one another.")
+    with output.reporting():
+        stop(client.where(os.environ), drain=drain, force=force)
+
+
+@app.command("restart")
+def restart_command() -> None:
+    """Replace the daemon by a new one; conversations keep their calls.
+
+    \b
+    Examples:
+      pip install --upgrade pursersd && pursersctl restart
+    """
+    with output.reporting():
+        restart(client.where(os.environ), os.environ)
+
+
+@app.command("logs")
+def logs_command(
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what is added.")] = False,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many of the last lines.")] = 50,
+) -> None:
+    """Print the end of the daemon's log.
+
+    \b
+    Examples:
+      pursersctl logs
+      pursersctl logs -n 500 | grep WARNING
+      pursersctl logs -f
+    """
+    with output.reporting():
+        logs(api.log_file(client.where(os.environ).home), lines, follow)
+
+
+def main() -> None:
+    """The entry point."""
+    app(prog_name="pursersctl")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Where answers and errors go: stdout and stderr, with colours only on a terminal that wants them."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+
+from pursersctl.errors import CommandError
+from pursersctl.render import DEFAULT_WIDTH, plain
+from pursersctl.table import Line
+from pursersd import api
+
+
+@contextmanager
+def reporting(*, as_json: bool = False) -> Iterator[None]:
+    """Turn a CommandError into its text on stderr and its exit code; with `as_json` also into JSON on stdout."""
+    try:
+        yield
+    except CommandError as error:
+        if as_json:
+            show_json(failure(error))
+        note(str(error))
+        sys.exit(error.status)
+
+
+def failure(error: CommandError) -> bytes:
+    """The JSON of a command that did not succeed (docs/json.md, "Errors")."""
+    return msgspec.json.encode(
+        {"schema": api.SCHEMA, "error": {"code": error.code, "text": str(error)}}, order="deterministic"
+    )
+
+
+def write(text: str) -> None:
+    """Put text on stdout, now."""
+    encoding = sys.stdout.encoding or "utf-8"
+    # A terminal in another encoding shows "?" for the dash and the ellipsis; it must not end the command.
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()
+
+
+def show(lines: list[Line]) -> None:
+    """Print rendered lines on stdout."""
+    if not wants_colour(sys.stdout.isatty(), os.environ):
+        write(plain(lines))
+        return
+    # rich costs as much start-up time as everything else together: only where it can be seen.
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False)
+    for line in lines:
+        console.print(Text.assemble(*line), soft_wrap=True)
+
+
+def show_json(document: bytes) -> None:
+    """Print one JSON document on stdout, indented."""
+    write(msgspec.json.format(document, indent=2).decode() + "\n")
+
+
+def say(text: str) -> None:
+    """Print one line of an answer on stdout."""
+    write(text + "\n")
+
+
+def note(text: str) -> None:
+    """Print something that is not the answer, on stderr."""
+    print(text, file=sys.stderr)
+
+
+def width() -> int:
+    """Columns of the terminal, or of COLUMNS, or 80 where nobody knows."""
+    return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+
+
+def wants_colour(terminal: bool, environ: Mapping[str, str]) -> bool:
+    """Colours only on a terminal that has them, and never with NO_COLOR (https://no-color.org)."""
+    return terminal and not environ.get("NO_COLOR") and environ.get("TERM", "") not in ("", "dumb")

@@ -1,0 +1,182 @@
+"""What pursersctl shows: structs in, lines out. Nothing here prints, measures the terminal or looks at the clock."""
+
+import textwrap
+
+from pursersctl.table import Column, Line, Span, clean, table
+from pursersd import api
+
+UNKNOWN = "–"
+DEFAULT_WIDTH = 80
+
+PS_COLUMNS = (
+    Column("SEAT", keep=100, least=12),
+    Column("BOARD", keep=90, least=8),
+    Column("ROLE", keep=40, least=6),
+    Column("HOST", keep=70, least=8),
+    Column("PID", keep=60, right=True),
+    Column("SHIM", keep=10, right=True),
+    Column("STATE", keep=95),
+    Column("VIA", keep=80),
+    Column("FOR", keep=75, right=True),
+    Column("LAST", keep=50, least=8),
+    Column("AGE", keep=30, right=True),
+)
+
+STATE_STYLES = {"waiting": "green", "working": "cyan", "idle": "dim", "detached": "red"}
+CENTRAL_STYLES = {"ready": "green", "connecting": "yellow", "unreachable": "red", "refused": "red"}
+STARTED_BY = {"auto": "a shim (ends when nobody needs it)", "user": "you", "service": "the service manager"}
+
+
+def ps(answer: api.Ps, width: int = DEFAULT_WIDTH) -> list[Line]:
+    """The table of `pursersctl ps`, and below it why seats poll."""
+    if not answer.seats:
+        return [(("No conversations.", ""),)]
+    rows = sorted(answer.seats, key=_order)
+    return [*table(PS_COLUMNS, [_seat_cells(row) for row in rows], width), *_poll_reasons(rows, width)]
+
+
+def status(answer: api.Status, *, stopped: bool, version: str, width: int = DEFAULT_WIDTH) -> list[Line]:
+    """The page of `pursersctl status`. `stopped`: nobody starts a daemon automatically. `version`: our own."""
+    lines = _daemon(answer, stopped)
+    if answer.daemon.version != version:
+        lines += _wrapped(
+            f"The daemon is version {answer.daemon.version}, pursersctl is {version}. Run: pursersctl restart",
+            width,
+            style="yellow",
+        )
+    for central in answer.centrals:
+        lines += [(), *_central(central, width)]
+    if answer.warnings:
+        lines += [(), (("Warnings", "bold"),)]
+    for warning in answer.warnings:
+        since = f"  for {duration(warning.since_s)}" if warning.since_s >= 1 else ""
+        lines.append((("  ", ""), (clean(warning.code), "yellow"), (since, "dim")))
+        lines += _wrapped(warning.text, width, indent=4)
+        lines += _wrapped("→ " + warning.action, width, indent=4)
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """A length of time in its largest whole unit: 12s, 3m, 2h, 5d."""
+    left = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if left >= size:
+            return f"{left // size}{unit}"
+    return f"{left}s"
+
+
+def size(count: int) -> str:
+    """Bytes as people read them: 512 KiB, 48 MiB."""
+    if count < 1024 * 1024:
+        return f"{count // 1024} KiB"
+    return f"{count / (1024 * 1024):.0f} MiB"
+
+
+def plain(lines: list[Line]) -> str:
+    """The lines as text without styles, each ended by a newline."""
+    return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
+
+
+def _order(row: api.SeatRow) -> tuple[bool, str, bool, str, str]:
+    return (row.board is None, row.board or "", row.seat is None, row.seat or "", row.conversation)
+
+
+def _seat_cells(row: api.SeatRow) -> list[Span]:
+    return [
+        (_seat_name(row), ""),
+        (_text(row.board), ""),
+        (_text(row.role), ""),
+        (_text(row.host), ""),
+        (_text(row.host_pid), ""),
+        (_text(row.shim_pid), ""),
+        (row.state, STATE_STYLES.get(row.state, "")),
+        (_text(row.delivery), "yellow" if row.delivery == "poll" else ""),
+        (duration(row.since_s), ""),
+        (_text(row.last_tool), ""),
+        (duration(row.age_s), ""),
+    ]
+
+
+def _seat_name(row: api.SeatRow) -> str:
+    if row.seat is not None and row.shared_by > 1:
+        return f"{clean(row.seat)} ({row.shared_by})"
+    return _text(row.seat)
+
+
+def _text(value: str | int | None) -> str:
+    return UNKNOWN if value is None or value == "" else clean(str(value))
+
+
+def _poll_reasons(rows: list[api.SeatRow], width: int) -> list[Line]:
+    """Which seats do not get events pushed, and why: one paragraph per reason."""
+    seats: dict[str, list[str]] = {}
+    for row in rows:
+        if row.delivery == "poll" and row.poll_reason:
+            seats.setdefault(row.poll_reason, []).append(_text(row.seat))
+    lines: list[Line] = []
+    for reason, names in seats.items():
+        text = f"{', '.join(dict.fromkeys(names))} gets events by polling: {reason}"
+        lines += [(), *_wrapped(text, width, style="yellow")]
+    return lines
+
+
+def _daemon(answer: api.Status, stopped: bool) -> list[Line]:
+    daemon = answer.daemon
+    facts = [
+        ("pid", str(daemon.pid)),
+        ("up", duration(daemon.uptime_s)),
+        ("started by", STARTED_BY.get(daemon.started_by, daemon.started_by)),
+        ("conversations", str(answer.conversations)),
+        ("memory", size(daemon.rss_bytes)),
+        ("epoch", str(daemon.epoch)),
+        ("home", daemon.home),
+        ("socket", daemon.socket),
+        ("log", daemon.log),
+    ]
+    style = "green" if daemon.state == "ready" else "yellow"
+    lines: list[Line] = [(("pursersd ", "bold"), (clean(daemon.version), "bold"), ("  ", ""), (daemon.state, style))]
+    lines += [_fact(name, value) for name, value in facts if value is not None]
+    if stopped:
+        lines.append(_fact("autostart", "off since pursersctl stop. Turn it on with: pursersctl start", "yellow"))
+    return lines
+
+
+def _central(central: api.CentralStatus, width: int) -> list[Line]:
+    lines: list[Line] = [
+        (
+            ("Central ", "bold"),
+            (clean(central.url), "bold"),
+            ("  ", ""),
+            (central.state, CENTRAL_STYLES.get(central.state, "")),
+        )
+    ]
+    if central.detail:
+        lines += _wrapped(central.detail, width, indent=2, style="yellow")
+    counts = (
+        f"{central.streams} open",
+        f"{central.call_connections} in progress, {central.requests} since connecting",
+        f"{central.waits} on {central.seats_listening} listening seats",
+        f"{central.cues} cues, {central.reconnects} reconnects",
+    )
+    boards = _wrapped(", ".join(central.boards) or UNKNOWN, width, indent=_FACT_INDENT)
+    return [
+        *lines,
+        _fact("credential", central.credential),
+        _fact("boards", "".join(text for text, _ in boards[0]).strip()),
+        *boards[1:],
+        *(_fact(name, text) for name, text in zip(("streams", "calls", "waits", "events"), counts, strict=True)),
+    ]
+
+
+_FACT_INDENT = 17
+
+
+def _fact(name: str, value: str, style: str = "") -> Line:
+    return ((f"  {name}".ljust(_FACT_INDENT), "dim"), (clean(value), style))
+
+
+def _wrapped(text: str, width: int, *, indent: int = 0, style: str = "") -> list[Line]:
+    """`text` as a paragraph; a word longer than the line, such as a path to copy, stays whole."""
+    margin = " " * indent
+    pieces = textwrap.wrap(clean(text), max(20, width - indent), break_long_words=False, break_on_hyphens=False)
+    return [((margin, ""), (piece, style)) if margin else ((piece, style),) for piece in pieces]

@@ -1,0 +1,126 @@
+"""The daemon as a whole: built, run and shut down in order."""
+
+import logging
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import platformdirs
+from anyio.abc import SocketListener, TaskGroup
+
+from pursersd import __version__
+from pursersd.control import Control
+from pursersd.conversation.registry import Conversations
+from pursersd.feed.centrals import Centrals
+from pursersd.listener import Listener
+from pursersd.ownership import Ownership
+from pursersd.state.epoch import raise_epoch
+from pursersd.tools.server import build
+
+log = logging.getLogger(__name__)
+
+DRAIN_LIMIT = 30.0
+"""Longest time that a draining daemon waits for running calls, in seconds."""
+
+DRAIN_LOOK = 0.05
+"""Seconds between two looks whether they have finished."""
+
+IDLE_LOOK = 5.0
+"""Seconds between two looks whether an automatically started daemon is still needed."""
+
+StartedBy = Literal["auto", "user", "service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How this daemon was started."""
+
+    started_by: StartedBy
+    idle_exit_s: float
+    """Seconds without a conversation after which an automatically started daemon leaves; 0 for never."""
+    log_path: str | None
+
+
+class App:
+    """Owns every long-lived part; `run()` returns when the daemon has left."""
+
+    def __init__(self, ownership: Ownership, options: Options) -> None:
+        self._ownership = ownership
+        self._options = options
+        self._centrals = Centrals()
+        self._conversations = Conversations(self._centrals)
+        self._leaving = anyio.Event()
+        self._reason = "stop"
+        self._drain = False
+
+    async def run(self) -> None:
+        """Serve until a signal, `pursersctl stop`, or idleness; then dismiss the links and close everything.
+
+        Raises OwnershipError when the state folder cannot be used.
+        """
+        place = self._ownership.place
+        epoch = raise_epoch(_state_folder(place.home))
+        control = Control(
+            self._conversations,
+            self._centrals,
+            epoch=epoch,
+            home=place.home,
+            socket=place.socket,
+            log_path=self._options.log_path,
+            started_by=self._options.started_by,
+            stop=self.leave,
+        )
+        listener = Listener(self._conversations, control, build(), epoch)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._centrals.run)
+            tasks.start_soon(self._conversations.run)
+            tasks.start_soon(self._watch_signals)
+            if self._options.started_by == "auto" and self._options.idle_exit_s > 0:
+                tasks.start_soon(self._watch_idleness)
+            accepting = anyio.CancelScope()
+            tasks.start_soon(self._accept, listener, tasks, accepting)
+            log.info("pursersd %s is ready: pid %d, epoch %d, socket %s", __version__, os.getpid(), epoch, place.socket)
+            await self._leaving.wait()
+            log.info("leaving: %s", self._reason)
+            if self._drain:
+                await self._finish_calls()
+            accepting.cancel()
+            await listener.dismiss(self._reason)
+            tasks.cancel_scope.cancel()
+        log.info("pursersd has left")
+
+    def leave(self, reason: str, drain: bool) -> None:
+        """Begin to leave; the first reason counts. With `drain`, running calls may finish first (waits go on elsewhere)."""
+        if not self._leaving.is_set():
+            self._reason, self._drain = reason, drain
+            self._leaving.set()
+
+    async def _accept(self, listener: Listener, tasks: TaskGroup, accepting: anyio.CancelScope) -> None:
+        with accepting:
+            async with await SocketListener.from_socket(self._ownership.listener) as socket:
+                await listener.serve(socket, tasks)
+
+    async def _finish_calls(self) -> None:
+        with anyio.move_on_after(DRAIN_LIMIT):
+            while self._conversations.is_busy:
+                await anyio.sleep(DRAIN_LOOK)
+
+    async def _watch_signals(self) -> None:
+        """SIGTERM and SIGINT leave in order; the handlers are gone after the first, so that a second one ends us at once."""
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for number in signals:
+                # A service manager stops us to start another version: the shims shall look for the next daemon.
+                self.leave("restart" if number == signal.SIGTERM else "stop", False)
+                break
+
+    async def _watch_idleness(self) -> None:
+        while self._conversations.idle_s < self._options.idle_exit_s:
+            await anyio.sleep(min(IDLE_LOOK, self._options.idle_exit_s))
+        self.leave("idle", False)
+
+
+def _state_folder(home: str | None) -> Path:
+    return Path(home, "state") if home else Path(platformdirs.user_state_dir("pursersd", appauthor=False))

@@ -1,0 +1,256 @@
+"""One Central endpoint with one credential: tool calls and subscription streams over HTTP (MCP 2026-07-28).
+
+Each request stands alone on this wire (central.md §2.1), so there is no session here. The mcp SDK's client is not used
+because it always names itself, which makes Central parse every board for each call (central.md §9.3), and because it hides
+what a feed must know: pings, repeated cues and the difference between an overflow and a cut (docs/decisions/).
+"""
+
+import itertools
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import msgspec
+
+from pursersd.errors import (
+    CentralError,
+    Forbidden,
+    InstanceMismatch,
+    Overloaded,
+    ProtocolRefused,
+    ToolFailed,
+    Unauthenticated,
+    Unreachable,
+)
+from pursersd.ids import instance_uri
+from pursersd.settings import Secret
+
+PROTOCOL = "2026-07-28"
+META = "io.modelcontextprotocol/"
+EXPECTED_INSTANCE = "io.onboard/expected-instance"
+EXPECTED_GENERATION = "io.onboard/expected-generation"
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds to establish a connection."""
+
+SILENCE = 45.0
+"""Seconds without a byte after which an answer or a stream counts as lost: Central pings every 15 s (central.md §4.1)."""
+
+KEEPALIVE = 3.0
+"""Seconds that an idle connection is kept: below Central's own 5 s, so that we never send into a closing one."""
+
+MAX_CONNECTIONS = 6
+"""Two streams and four calls."""
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    message: str = ""
+
+
+class _Result(msgspec.Struct):
+    isError: bool = False
+    structuredContent: dict[str, Any] | None = None
+    content: list[dict[str, Any]] = []
+
+
+class _Params(msgspec.Struct):
+    uri: str | None = None
+
+
+class _Frame(msgspec.Struct):
+    """A JSON-RPC answer or notification of Central; fields that we do not use are skipped."""
+
+    method: str | None = None
+    params: _Params | None = None
+    result: _Result | None = None
+    error: _Error | None = None
+
+
+_decode = msgspec.json.Decoder(_Frame).decode
+
+
+class Cues:
+    """An open stream: iterate it for the URIs that were cued.
+
+    Iteration ends normally when Central closed the stream with a result, which means that cues were dropped (central.md
+    §4.3), and with Unreachable when the connection was lost.
+    """
+
+    def __init__(self, frames: AsyncIterator[_Frame]) -> None:
+        self._frames = frames
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for frame in self._frames:
+            if frame.method == "notifications/resources/updated" and frame.params and frame.params.uri:
+                yield frame.params.uri
+
+
+class CentralClient:
+    """Requests to one URL with one bearer token; the token leaves this object only in the Authorization header."""
+
+    def __init__(self, url: str, token: Secret, instance_id: str | None = None) -> None:
+        self.url = url
+        self._token = token
+        self._instance_id = instance_id
+        self._ids = itertools.count(1)
+        self._http = httpx2.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx2.Timeout(SILENCE, connect=CONNECT_TIMEOUT),
+            limits=httpx2.Limits(
+                max_connections=MAX_CONNECTIONS, max_keepalive_connections=4, keepalive_expiry=KEEPALIVE
+            ),
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
+        """Call a Central tool; returns its structured result.
+
+        `generation` is the board generation to insist on (central.md §6.5). Raises ToolFailed for a failure that the tool
+        reports, InstanceMismatch, and the other CentralErrors for a request that got no answer.
+        """
+        meta = self._meta()
+        if generation is not None:
+            meta[EXPECTED_GENERATION] = generation
+        params = {"name": tool, "arguments": dict(arguments), "_meta": meta}
+        async with self._post("tools/call", params, name=tool) as response:
+            frame = await _answer(response)
+        return _tool_result(tool, frame)
+
+    @asynccontextmanager
+    async def listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:
+        """Open a subscription stream; entered once Central has acknowledged all of `uris`.
+
+        Raises ProtocolRefused when Central denies one of them or has no stream left.
+        """
+        wanted = sorted(uris)
+        if self._instance_id:
+            wanted.append(instance_uri(self._instance_id))
+        params = {"notifications": {"resourceSubscriptions": wanted}, "_meta": self._meta()}
+        async with self._post("subscriptions/listen", params) as response:
+            if not _is_stream(response):
+                _raise_refusal(await _answer(response))
+                raise ProtocolRefused("Central answered a subscription with something else than a stream")
+            frames = _frames(response)
+            first = await anext(frames, None)
+            if first is None:
+                raise Unreachable("Central closed a subscription stream before acknowledging it")
+            if first.method != "notifications/subscriptions/acknowledged":
+                _raise_refusal(first)
+                raise ProtocolRefused("Central did not acknowledge the subscription")
+            yield Cues(frames)
+
+    def _meta(self) -> dict[str, Any]:
+        meta: dict[str, Any] = {META + "protocolVersion": PROTOCOL, META + "clientCapabilities": {}}
+        if self._instance_id:
+            meta[EXPECTED_INSTANCE] = self._instance_id
+        return meta
+
+    @asynccontextmanager
+    async def _post(
+        self, method: str, params: dict[str, Any], name: str | None = None
+    ) -> AsyncGenerator[httpx2.Response]:
+        headers = {
+            "Authorization": f"Bearer {self._token.reveal()}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": PROTOCOL,
+            "Mcp-Method": method,
+        }
+        if name is not None:
+            headers["Mcp-Name"] = name
+        body = msgspec.json.encode({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params})
+        try:
+            async with self._http.stream("POST", self.url, content=body, headers=headers) as response:
+                await _check_status(response)
+                yield response
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise Unreachable(f"Central is unreachable at {self.url}: {_text(error)}", sent=False) from error
+        except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+            raise ProtocolRefused(f"{self.url} is not a usable Central URL: {_text(error)}") from error
+        except (httpx2.TransportError, httpx2.StreamError) as error:
+            raise Unreachable(f"The connection to Central at {self.url} was lost: {_text(error)}") from error
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    return response.headers.get("content-type", "").startswith("text/event-stream")
+
+
+async def _check_status(response: httpx2.Response) -> None:
+    """Raise for an HTTP status that carries no JSON-RPC answer (central.md §2.3, §2.4)."""
+    status = response.status_code
+    if status == 401:
+        raise Unauthenticated("Central does not accept the credential (HTTP 401): it is unknown, expired or revoked")
+    if status == 403:
+        raise Forbidden("Central refuses the credential (HTTP 403): it lacks the scope board:read")
+    if status == 429 or status >= 500:
+        raise Overloaded(f"Central answered HTTP {status}")
+    if status >= 300 and not response.headers.get("content-type", "").startswith("application/json"):
+        text = (await response.aread())[:200].decode(errors="replace").strip()
+        raise ProtocolRefused(f"Central answered HTTP {status}: {text}")
+
+
+async def _answer(response: httpx2.Response) -> _Frame:
+    """The one JSON-RPC answer in a response; a call slower than 15 s arrives as a stream (central.md §2.1)."""
+    if _is_stream(response):
+        async for frame in _frames(response):
+            if frame.result is not None or frame.error is not None:
+                return frame
+        raise Unreachable("Central ended the answer before its result")
+    return _parse(await response.aread())
+
+
+async def _frames(response: httpx2.Response) -> AsyncIterator[_Frame]:
+    source = httpx2.EventSource(response, max_event_size=None)
+    async for event in source:
+        if not event.data:
+            continue
+        frame = _parse(event.data)
+        yield frame
+        if frame.result is not None:
+            return
+
+
+def _parse(data: bytes | str) -> _Frame:
+    try:
+        return _decode(data)
+    except msgspec.DecodeError as error:
+        raise ProtocolRefused(f"Central answered with something that is not MCP: {error}") from error
+
+
+def _raise_refusal(frame: _Frame) -> None:
+    if frame.error is None:
+        return
+    if "instance" in frame.error.message.lower() and "mismatch" in frame.error.message.lower():
+        raise InstanceMismatch(frame.error.message)
+    raise ProtocolRefused(frame.error.message, rpc_code=frame.error.code)
+
+
+def _tool_result(tool: str, frame: _Frame) -> dict[str, Any]:
+    _raise_refusal(frame)
+    result = frame.result
+    if result is None:
+        raise ProtocolRefused(f"Central answered {tool} without a result")
+    if not result.isError:
+        return result.structuredContent or {}
+    raise _tool_error(tool, result)
+
+
+def _tool_error(tool: str, result: _Result) -> CentralError:
+    typed = result.structuredContent
+    if typed and typed.get("schema") == "pursers_tool_error_v1":
+        return ToolFailed(tool, str(typed.get("detail", "")), str(typed.get("code", "")) or None)
+    text = str(result.content[0].get("text", "")) if result.content else ""
+    text = text.removeprefix(f"Error executing tool {tool}: ")
+    if text.startswith("Central instance mismatch"):
+        return InstanceMismatch(text)
+    return ToolFailed(tool, text)

@@ -1,0 +1,157 @@
+"""A pool: everything that goes to one Central with one credential.
+
+Keyed by (URL, credential, expected instance), so a token never serves another pool's calls. Central serialises calls
+(central.md §9.4), so more than a few connections buy nothing; two of the four are kept free of background reads, so that
+what a model asked for never queues behind them.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import jwt
+
+from pursersd.central.client import CentralClient, Cues
+from pursersd.errors import CentralError, Forbidden, Overloaded, Unauthenticated, UnknownBoard, Unreachable
+from pursersd.settings import Secret
+
+log = logging.getLogger(__name__)
+
+CALLS = 4
+"""Calls in flight at once."""
+
+BACKGROUND_CALLS = 2
+"""How many of them may be the feed's reads and keepalive."""
+
+RESENDS = 2
+"""How often a read is sent again after its connection broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKey:
+    """What may share a connection: one origin, one credential, one expected instance."""
+
+    url: str
+    token: Secret
+    instance_id: str | None
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a pool did since it was opened."""
+
+    requests: int = 0
+    cues: int = 0
+    in_flight: int = 0
+    by_tool: dict[str, int] = field(default_factory=dict)
+
+
+class Pool:
+    """Calls of one credential, bounded and counted; knows whether Central answers and which boards exist."""
+
+    def __init__(self, key: PoolKey) -> None:
+        self.key = key
+        self.counters = Counters()
+        self.last_error: CentralError | None = None
+        """The error of the newest request; None when it was answered."""
+        self.on_connect_refused: Callable[[], None] = _nobody
+        """Called when a connection could not be made: whoever holds streams must let go (central.md §1.3)."""
+        self._client = CentralClient(key.url, key.token, key.instance_id)
+        self._calls = anyio.CapacityLimiter(CALLS)
+        self._background = anyio.CapacityLimiter(BACKGROUND_CALLS)
+        self._boards: frozenset[str] = frozenset()
+        self._asking = anyio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Pool {self.key.url} {self.credential} in flight {self.counters.in_flight}>"
+
+    @property
+    def credential(self) -> str:
+        """The credential's name for people: its key id, else its fingerprint."""
+        return credential_name(self.key.token)
+
+    async def aclose(self) -> None:
+        """Close the connections; nothing may be called afterwards."""
+        await self._client.aclose()
+
+    def listen(self, uris: Iterable[str]) -> AbstractAsyncContextManager[Cues]:
+        """Open a subscription stream (see CentralClient.listen)."""
+        return self._client.listen(uris)
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
+        """Send a call that must not be repeated by us: one attempt, errors as they are."""
+        async with self._calls:
+            return await self._send(tool, arguments, generation)
+
+    async def read(
+        self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None, background: bool = False
+    ) -> dict[str, Any]:
+        """Send a call that changes nothing or may be repeated (central.md §8 class A); a broken connection is retried."""
+        if background:
+            async with self._background:
+                return await self._resend(tool, arguments, generation)
+        return await self._resend(tool, arguments, generation)
+
+    async def require_board(self, board: str) -> None:
+        """Raise UnknownBoard unless the credential's principal is a member of `board`.
+
+        Asking Central about any other board would found it (central.md §10, 3), so nobody may name it in a call.
+        """
+        if board in self._boards:
+            return
+        async with self._asking:
+            if board in self._boards:
+                return
+            listed = await self.read("board_list", {})
+            self._boards = frozenset(str(b["board_id"]) for b in listed.get("boards", []))
+        if board not in self._boards:
+            raise UnknownBoard(
+                f"board {board!r} is not one of this credential's boards at {self.key.url}. Check ONBOARD_BOARD_ID, "
+                "or ask the board's admin to create it and to admit this credential."
+            )
+
+    def forget_board(self, board: str) -> None:
+        """Ask Central again before the board is next used: a membership may have ended."""
+        self._boards -= {board}
+
+    async def _resend(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
+        for _ in range(RESENDS):
+            try:
+                return await self.call(tool, arguments, generation=generation)
+            except Unreachable as error:
+                if not error.sent:
+                    raise
+                log.debug("resending %s: %s", tool, error)
+        return await self.call(tool, arguments, generation=generation)
+
+    async def _send(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
+        self.counters.requests += 1
+        self.counters.by_tool[tool] = self.counters.by_tool.get(tool, 0) + 1
+        self.counters.in_flight += 1
+        try:
+            result = await self._client.call(tool, arguments, generation=generation)
+            self.last_error = None
+            return result
+        except (Unreachable, Unauthenticated, Forbidden, Overloaded) as error:
+            self.last_error = error
+            if isinstance(error, Unreachable) and not error.sent:
+                self.on_connect_refused()
+            raise
+        finally:
+            self.counters.in_flight -= 1
+
+
+def _nobody() -> None:
+    """Nobody to tell."""
+
+
+def credential_name(token: Secret) -> str:
+    """Name a credential without showing it: the key id of its JWT header, else a short fingerprint."""
+    try:
+        kid = jwt.get_unverified_header(token.reveal()).get("kid")
+    except jwt.PyJWTError:
+        kid = None
+    return f"{kid}/{token.fingerprint[:6]}" if isinstance(kid, str) and kid else token.fingerprint

@@ -1,0 +1,123 @@
+"""The control side of the socket: one function per request of pursersctl."""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import anyio
+import msgspec
+import psutil
+from anyio.abc import SocketStream
+
+from pursers_shim import wire
+from pursersd import __version__, api
+from pursersd.conversation.registry import Conversations
+from pursersd.feed.centrals import Centrals
+from pursersd.health import warnings
+
+log = logging.getLogger(__name__)
+
+Stop = Callable[[str, bool], None]
+"""Begin to leave: reason, and whether to let running calls finish first."""
+
+
+class Control:
+    """Answers pursersctl. Reading requests change nothing."""
+
+    def __init__(
+        self,
+        conversations: Conversations,
+        centrals: Centrals,
+        *,
+        epoch: int,
+        home: str | None,
+        socket: str,
+        log_path: str | None,
+        started_by: Literal["auto", "user", "service"],
+        stop: Stop,
+    ) -> None:
+        self._conversations = conversations
+        self._centrals = centrals
+        self._epoch = epoch
+        self._home = home
+        self._socket = socket
+        self._log_path = log_path
+        self._started_by = started_by
+        self._stop = stop
+        self._started = time.monotonic()
+        self._draining = False
+
+    async def serve(
+        self,
+        stream: SocketStream,
+        lines: wire.Lines,
+        early: list[bytes | wire.LineTooLong],
+        greeting: dict[str, object],
+    ) -> None:
+        """Welcome a control link and answer its requests until it ends."""
+        await stream.send(wire.encode(greeting))
+        pending = early
+        while True:
+            for line in pending:
+                await stream.send(msgspec.json.encode(self._answer(line)) + b"\n")
+            try:
+                pending = lines.feed(await stream.receive(65536))
+            except anyio.EndOfStream:
+                return
+
+    def _answer(self, line: bytes | wire.LineTooLong) -> api.Reply:
+        try:
+            if isinstance(line, wire.LineTooLong):
+                raise msgspec.ValidationError(str(line))
+            request = msgspec.json.decode(line, type=api.Request)
+        except msgspec.DecodeError as error:
+            return api.Reply(id=0, error=api.Failure(code="bad_request", text=f"Not a control request: {error}"))
+        match request.verb:
+            case "ps":
+                result: msgspec.Struct = self.ps()
+            case "status":
+                result = self.status()
+            case "ping":
+                result = self.status().daemon
+            case "stop":
+                result = self.stop(
+                    str(request.params.get("reason", "stop")), drain=bool(request.params.get("drain", False))
+                )
+            case other:
+                text = f"This pursersd ({__version__}) does not know {other!r}. Update it, then run: pursersctl restart"
+                return api.Reply(id=request.id, error=api.Failure(code="unknown_verb", text=text))
+        return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(result)))
+
+    def ps(self) -> api.Ps:
+        """Every conversation."""
+        return api.Ps(seats=self._conversations.rows())
+
+    def status(self) -> api.Status:
+        """The daemon, its Centrals, and what an operator should know."""
+        centrals = [central.status() for central in self._centrals.all()]
+        rows = self._conversations.rows()
+        return api.Status(
+            daemon=api.DaemonStatus(
+                pid=os.getpid(),
+                version=__version__,
+                epoch=self._epoch,
+                state="draining" if self._draining else "ready",
+                uptime_s=round(time.monotonic() - self._started, 3),
+                home=self._home,
+                socket=self._socket,
+                log=self._log_path,
+                started_by=self._started_by,
+                rss_bytes=psutil.Process().memory_info().rss,
+            ),
+            centrals=centrals,
+            conversations=len(rows),
+            warnings=warnings(centrals, rows),
+        )
+
+    def stop(self, reason: str, *, drain: bool) -> api.Stopping:
+        """Begin to leave."""
+        self._draining = True
+        self._stop(reason, drain)
+        return api.Stopping(pid=os.getpid(), conversations=len(self._conversations))

@@ -1,0 +1,258 @@
+"""A conversation: one chat in a host. It outlives its links; everything the bridge kept per process is a field here."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from pursersd.api import Delivery, SeatRow, State
+from pursersd.central.pool import PoolKey
+from pursersd.conversation.identity import ProcessIdentity
+from pursersd.errors import CentralError, ConfigurationError
+from pursersd.feed.centrals import Central, Centrals
+from pursersd.rules.backlog import SyntheticGuard
+from pursersd.rules.suppression import Suppression
+from pursersd.seats.seat import Seat, SeatRequest
+from pursersd.settings import Settings
+from pursersd.waits.board import BoardWait, Memory
+
+log = logging.getLogger(__name__)
+
+RequestId = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a conversation comes from: what its shim told in `hello`."""
+
+    shim: ProcessIdentity
+    host: ProcessIdentity | None
+    """The process that started the shim; None when it cannot be known."""
+    cwd: str
+    shim_version: str
+
+
+@dataclass(slots=True)
+class _Wait:
+    """A wait in progress, for `ps`."""
+
+    board: BoardWait | None = None
+
+
+class Conversation:
+    """State of one conversation. Its tasks (acknowledgements, watchdogs) run in `tasks`, which its registry owns."""
+
+    def __init__(self, conversation_id: str, origin: Origin, settings: Settings, centrals: Centrals) -> None:
+        self.id = conversation_id
+        self.origin = origin
+        self.settings = settings
+        self.link_epoch = 0
+        self.client_name: str | None = None
+        self.last_tool: str | None = None
+        self.resumed_ages: dict[RequestId, float] = {}
+        """Seconds that requests had been pending when their link came back, until the calls are taken up again."""
+        self.tasks: TaskGroup | None = None
+        self.ended = anyio.Event()
+        self.end_reason: str | None = None
+        self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
+        self._centrals = centrals
+        self._seat: Seat | None = None
+        self._last_wait: BoardWait | None = None
+        self._waits: list[_Wait] = []
+        self._calls = 0
+        self._attached = False
+        self._created = time.monotonic()
+        self._state: State = "idle"
+        self._state_since = self._created
+        self._acknowledgements: dict[RequestId, Callable[[], Awaitable[None]]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.id} {self.state} seat={self.seat_name or '–'} shim={self.origin.shim.pid}>"
+
+    # --- what it is doing -------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """Waiting beats working: a model that waits does nothing else that matters to an operator."""
+        if not self._attached:
+            return "detached"
+        if self._waits:
+            return "waiting"
+        return "working" if self._calls else "idle"
+
+    @property
+    def seat(self) -> Seat | None:
+        """The seat it took last; None before Central confirmed one."""
+        return self._seat
+
+    @property
+    def seat_name(self) -> str | None:
+        """Agent name of its seat."""
+        return self._seat.agent_name if self._seat else None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call other than a wait is running."""
+        return self._calls > len(self._waits)
+
+    def attach(self) -> int:
+        """A link took over; returns its epoch, higher than that of every earlier link."""
+        self.link_epoch += 1
+        self._attached = True
+        self._note_state()
+        return self.link_epoch
+
+    def detach(self, epoch: int) -> None:
+        """The link of this epoch ended; of no effect when a newer one exists."""
+        if epoch == self.link_epoch:
+            self._attached = False
+            self._note_state()
+
+    @contextmanager
+    def calling(self, tool: str) -> Iterator[None]:
+        """A tool call of the model is running."""
+        self.last_tool = tool
+        self._calls += 1
+        self._note_state()
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            self._note_state()
+
+    @contextmanager
+    def waiting(self) -> Iterator[Callable[[Seat, BoardWait], None]]:
+        """A wait is running; the function given is told when it knows its seat and board."""
+        wait = _Wait()
+        self._waits.append(wait)
+        self._note_state()
+
+        def watching(seat: Seat, board: BoardWait) -> None:
+            self._seat = seat
+            self._last_wait = wait.board = board
+
+        try:
+            yield watching
+        finally:
+            self._waits.remove(wait)
+            self._note_state()
+
+    def end(self, reason: str) -> None:
+        """Nobody is behind this conversation any more."""
+        if self.end_reason is None:
+            self.end_reason = reason
+            self.ended.set()
+
+    def _note_state(self) -> None:
+        if self.state != self._state:
+            self._state = self.state
+            self._state_since = time.monotonic()
+
+    # --- what it needs of the rest ----------------------------------------------------------------------------------
+
+    @property
+    def memory(self) -> Memory:
+        """What it has been shown already."""
+        return self._memory
+
+    async def connect(self) -> Central:
+        """Its Central. Raises ConfigurationError with the first setting that prevents it."""
+        if self.settings.problems:
+            raise ConfigurationError(self.settings.problems[0])
+        token = self.settings.token
+        if token is None:
+            raise ConfigurationError("ONBOARD_CENTRAL_TOKEN is not set")
+        key = PoolKey(self.settings.url, token, self.settings.instance_id)
+        return await self._centrals.use(key, self.id)
+
+    def seat_request(self, agent_name: str | None = None) -> SeatRequest:
+        """The seat it takes: its own, or the one that a call names."""
+        capabilities = self.settings.capabilities
+        return SeatRequest(
+            board=self.settings.board,
+            agent_name=self.settings.agent_name if agent_name is None else agent_name,
+            role=self.settings.role,
+            capabilities=_frozen(capabilities) if capabilities is not None else None,
+            platform=self.settings.host.platform,
+        )
+
+    async def join(self) -> tuple[Central, Seat]:
+        """Its Central and its own seat, joined."""
+        central = await self.connect()
+        self._seat = await central.seats.join(self.seat_request())
+        return central, self._seat
+
+    # --- delivery ---------------------------------------------------------------------------------------------------
+
+    def take_age(self, request: RequestId) -> float:
+        """Seconds that this request was pending before its link came back; 0 for a new one."""
+        return self.resumed_ages.pop(request, 0.0)
+
+    def acknowledge_when_delivered(self, request: RequestId, acknowledge: Callable[[], Awaitable[None]]) -> None:
+        """Run `acknowledge` once the shim says that the host has the answer to `request` (RB-DEL)."""
+        self._acknowledgements[request] = acknowledge
+
+    def renamed(self, old: RequestId, new: RequestId) -> None:
+        """The same request has another id from here on: the server's for the host's, or back (see RequestIds)."""
+        if old is new or (old == new and type(old) is type(new)):
+            return
+        if old in self.resumed_ages:
+            self.resumed_ages[new] = self.resumed_ages.pop(old)
+        if old in self._acknowledgements:
+            self._acknowledgements[new] = self._acknowledgements.pop(old)
+
+    def delivered(self, request: RequestId) -> None:
+        """The shim wrote the answer to `request` to the host."""
+        acknowledge = self._acknowledgements.pop(request, None)
+        if acknowledge is not None and self.tasks is not None:
+            self.tasks.start_soon(self._acknowledge, acknowledge)
+
+    async def _acknowledge(self, acknowledge: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await acknowledge()
+        except CentralError as error:
+            # The events stay unacknowledged at Central: the seat's next wait without a cursor brings them again.
+            log.warning("%s: events were delivered but not acknowledged: %s", self.id, error)
+
+    # --- for people -------------------------------------------------------------------------------------------------
+
+    def row(self, sharing: int) -> SeatRow:
+        """Its line in `pursersctl ps`; `sharing` conversations use its seat."""
+        now = time.monotonic()
+        host = self.origin.host
+        delivery: Delivery | None = None
+        poll_reason = None
+        if (wait := self._last_wait) is not None:
+            delivery = "poll" if wait.feed.polls(wait.waiter) else "push"
+            poll_reason = "PURSERS_WAIT_MODE=poll" if not wait.waiter.push else wait.feed.poll_reason
+        return SeatRow(
+            seat=self.seat_name,
+            board=self._seat.board if self._seat else self.settings.board,
+            role=self._seat.role if self._seat else self.settings.role,
+            host=self.client_name or self.settings.host.name,
+            host_pid=host.pid if host else None,
+            shim_pid=self.origin.shim.pid,
+            conversation=self.id,
+            state=self.state,
+            delivery=delivery,
+            since_s=round(now - self._state_since, 3),
+            age_s=round(now - self._created, 3),
+            last_tool=self.last_tool,
+            link_epoch=self.link_epoch,
+            shared_by=sharing if self._seat else 0,
+            central=self.settings.url if not self.settings.problems else None,
+            cwd=self.origin.cwd,
+            shim_version=self.origin.shim_version,
+            poll_reason=poll_reason,
+        )
+
+
+def _frozen(capabilities: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    """Capabilities as something that can be compared and used as a key."""
+    return tuple(
+        (name, tuple(value) if isinstance(value, list) else value) for name, value in sorted(capabilities.items())
+    )

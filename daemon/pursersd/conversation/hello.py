@@ -1,0 +1,69 @@
+"""The first line of a link: who is there and what for (docs/protocol.md)."""
+
+from typing import Literal
+
+import msgspec
+
+from pursers_shim import wire
+from pursersd.errors import PursersError
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A request that the host still waits for, told by a shim that comes back."""
+
+    id: str | int
+    age_s: float = 0.0
+
+
+class Resume(msgspec.Struct, frozen=True):
+    """What a shim knows of its earlier link."""
+
+    conversation: str
+    daemon_epoch: int = 0
+    link_epoch: int = 0
+    pending: list[Pending] = []
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """What a client says of itself. Fields that only a shim has are empty for pursersctl."""
+
+    pursers: Literal["hello"]
+    protocol: tuple[int, int]
+    role: Literal["shim", "control"]
+    version: str = ""
+    pid: int = 0
+    started: float | None = None
+    ppid: int = 0
+    parent_started: float | None = None
+    cwd: str = ""
+    env: dict[str, str] = {}
+    resume: Resume | None = None
+
+
+class Refused(PursersError):
+    """The client cannot be served; `retryable` says whether coming again can help."""
+
+    def __init__(self, code: str, text: str, *, retryable: bool = False) -> None:
+        super().__init__(text)
+        self.code = code
+        self.retryable = retryable
+
+    def line(self) -> bytes:
+        """The answer that says so."""
+        return wire.encode({"pursers": "refuse", "code": self.code, "text": str(self), "retryable": self.retryable})
+
+
+def parse(line: bytes) -> tuple[Hello, int]:
+    """The hello and the protocol version to speak. Raises Refused for anything else."""
+    try:
+        hello = msgspec.json.decode(line, type=Hello)
+    except msgspec.DecodeError as error:
+        raise Refused("bad_hello", f"The first line of a link must be a hello: {error}") from error
+    version = wire.agreed_protocol(hello.protocol)
+    if version is None:
+        raise Refused(
+            "protocol",
+            f"This pursersd speaks link protocol {wire.PROTOCOL[0]} to {wire.PROTOCOL[1]}, the other side "
+            f"{hello.protocol[0]} to {hello.protocol[1]}. Update the older one, then run: pursersctl restart",
+        )
+    return hello, version

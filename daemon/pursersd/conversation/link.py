@@ -1,0 +1,183 @@
+"""A link: one socket connection of a shim. It carries MCP lines for its conversation until either side ends it."""
+
+import logging
+from dataclasses import dataclass
+
+import anyio
+import msgspec
+from anyio.abc import SocketStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel.server import Server
+from mcp.server.runner import serve_dual_era_loop
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from pursers_shim import wire
+from pursersd.conversation.conversation import Conversation, RequestId
+from pursersd.conversation.request_ids import RequestIds
+
+log = logging.getLogger(__name__)
+
+CHUNK = 65536
+DRAIN_TIMEOUT = 1.0
+"""Seconds to hand the last line to a shim that does not read."""
+
+
+class _Head(msgspec.Struct):
+    """The part of a line that a link looks at itself."""
+
+    method: str | None = None
+    id: str | int | None = None
+    params: msgspec.Raw = msgspec.Raw()
+
+
+class _Delivered(msgspec.Struct):
+    id: str | int
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+@dataclass(slots=True)
+class _Streams:
+    """The SDK's side of a link."""
+
+    to_server: MemoryObjectSendStream[SessionMessage | Exception]
+    from_server: MemoryObjectReceiveStream[SessionMessage]
+
+
+class Link:
+    """One connection of a conversation; `serve()` returns when it is over."""
+
+    def __init__(self, stream: SocketStream, lines: wire.Lines, conversation: Conversation, epoch: int) -> None:
+        self.conversation = conversation
+        self.epoch = epoch
+        self._stream = stream
+        self._lines = lines
+        self._ids = RequestIds()
+        self._sending = anyio.Lock()
+        self._is_open = True
+        self._scope = anyio.CancelScope()
+
+    async def serve(self, server: Server[Conversation], early: list[bytes | wire.LineTooLong]) -> None:
+        """Relay between the socket and the MCP server until the socket ends, `close` or cancellation.
+
+        `early` are lines that arrived together with the hello.
+        """
+        to_server, server_reads = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        server_writes, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+        streams = _Streams(to_server, from_server)
+        with self._scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._write, streams)
+                tasks.start_soon(self._serve_mcp, server, server_reads, server_writes)
+                await self._read(streams, early)
+                self._is_open = False
+                tasks.cancel_scope.cancel()
+        self._is_open = False
+        for end in (to_server, server_reads, server_writes, from_server):
+            end.close()
+
+    async def close(self, farewell: bytes | None = None) -> None:
+        """End the link after `farewell`; answers that come later are not sent: the next link will ask again."""
+        if self._is_open:
+            if farewell is not None:
+                with anyio.move_on_after(DRAIN_TIMEOUT):
+                    await self._send(farewell)
+            self._is_open = False
+        self._scope.cancel()
+
+    async def tell(self, line: bytes) -> None:
+        """Send a line of our own."""
+        if self._is_open:
+            await self._send(line)
+
+    async def _serve_mcp(
+        self,
+        server: Server[Conversation],
+        reads: MemoryObjectReceiveStream[SessionMessage | Exception],
+        writes: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        await serve_dual_era_loop(server, reads, writes, lifespan_state=self.conversation)
+
+    async def _read(self, streams: _Streams, early: list[bytes | wire.LineTooLong]) -> None:
+        for line in early:
+            await self._take(line, streams)
+        while True:
+            try:
+                data = await self._stream.receive(CHUNK)
+            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return
+            for line in self._lines.feed(data):
+                await self._take(line, streams)
+
+    async def _take(self, line: bytes | wire.LineTooLong, streams: _Streams) -> None:
+        """Handle one line of the shim: a message of our own protocol, or one for the MCP server."""
+        if isinstance(line, wire.LineTooLong):
+            await self.tell(_error(None, -32600, f"Invalid request: {line}; it was skipped"))
+            return
+        if not line.strip():
+            return
+        try:
+            head = _head(line)
+        except msgspec.DecodeError as error:
+            await self.tell(_error(None, -32700, f"Parse error: send one JSON-RPC object per line ({error})"))
+            return
+        if head.method is not None and head.method.startswith("pursers/"):
+            self._take_own(head)
+            return
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError:
+            await self.tell(
+                _error(
+                    head.id,
+                    -32600,
+                    "Invalid request: not a JSON-RPC 2.0 message; it needs jsonrpc, and method or result",
+                )
+            )
+            return
+        if isinstance(message, JSONRPCRequest):
+            own = self._ids.assign(message.id)
+            self.conversation.renamed(message.id, own)
+            message = message.model_copy(update={"id": own})
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            message = self._ids.translate_cancel(message)
+        await streams.to_server.send(SessionMessage(message))
+
+    def _take_own(self, head: _Head) -> None:
+        if head.method == wire.DELIVERED:
+            try:
+                delivered = msgspec.json.decode(head.params, type=_Delivered)
+            except msgspec.DecodeError:
+                log.warning("%s: a %s without an id", self.conversation.id, head.method)
+                return
+            self.conversation.delivered(delivered.id)
+            return
+        # A newer shim may say more than we understand; what it says is never a request.
+        log.debug("%s: ignored %s", self.conversation.id, head.method)
+
+    async def _write(self, streams: _Streams) -> None:
+        async for outgoing in streams.from_server:
+            message = outgoing.message
+            own_id: RequestId | None = getattr(message, "id", None)
+            if own_id is not None and not isinstance(message, JSONRPCRequest):
+                host_id = self._ids.release(own_id)
+                self.conversation.renamed(own_id, host_id)
+                message = message.model_copy(update={"id": host_id})
+            if not self._is_open:
+                continue
+            line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+            try:
+                await self._send(line)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._is_open = False
+
+    async def _send(self, line: bytes) -> None:
+        async with self._sending:
+            await self._stream.send(line)
+
+
+def _error(request_id: RequestId | None, code: int, text: str) -> bytes:
+    return wire.encode({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": text}})

@@ -1,0 +1,129 @@
+"""All conversations of the daemon: who is there, since when, and who is gone."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from pursersd.api import SeatRow
+from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.identity import ProcessIdentity
+from pursersd.conversation.watchdog import wait_for_end
+from pursersd.feed.centrals import Centrals
+from pursersd.ids import new_conversation_id
+from pursersd.settings import Settings
+
+log = logging.getLogger(__name__)
+
+REATTACH = 10.0
+"""Seconds that a conversation whose shim still lives may be without a link."""
+
+
+class Conversations:
+    """The registry; `run()` owns the tasks of every conversation."""
+
+    def __init__(self, centrals: Centrals) -> None:
+        self._centrals = centrals
+        self._all: dict[str, Conversation] = {}
+        self._tasks: TaskGroup | None = None
+        self._empty_since = time.monotonic()
+        self.on_end: Callable[[Conversation], Awaitable[None]] = _nobody
+        """Told when nobody is behind a conversation any more, so that its link and its shim end too."""
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds without any conversation; 0 while there is one."""
+        return 0.0 if self._all else time.monotonic() - self._empty_since
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call other than a wait is running anywhere."""
+        return any(conversation.is_busy for conversation in self._all.values())
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            await anyio.sleep_forever()
+
+    def open(self, origin: Origin, settings: Settings, resume: str | None, epoch: int) -> Conversation:
+        """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
+
+        After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as the high-water mark.
+        """
+        known = self._all.get(resume) if resume else None
+        if known is not None and known.origin.shim == origin.shim:
+            return known
+        name = resume if resume and known is None else new_conversation_id()
+        conversation = self._all[name] = Conversation(name, origin, settings, self._centrals)
+        conversation.link_epoch = epoch if resume else 0
+        assert self._tasks is not None, "Conversations.run() is not running"
+        self._tasks.start_soon(self._live, conversation)
+        log.info("%s began: host %s, shim %s", name, origin.host, origin.shim)
+        for note in settings.notes:
+            log.info("%s: %s", name, note)
+        return conversation
+
+    def detached(self, conversation: Conversation, epoch: int) -> None:
+        """The link of this epoch ended: give the shim time to come back, if it lives."""
+        conversation.detach(epoch)
+        if conversation.state != "detached":
+            return
+        if not conversation.origin.shim.is_alive:
+            conversation.end("the shim ended")
+        elif conversation.tasks is not None:
+            conversation.tasks.start_soon(self._expect_back, conversation, epoch)
+
+    def rows(self) -> list[SeatRow]:
+        """One row per conversation."""
+        sharing = Counter(c.seat.uri for c in self._all.values() if c.seat)
+        return [c.row(sharing[c.seat.uri] if c.seat else 0) for c in self._all.values()]
+
+    async def _live(self, conversation: Conversation) -> None:
+        """The conversation's lifetime: from its first hello until nobody is behind it."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                conversation.tasks = tasks
+                tasks.start_soon(self._watch, conversation, conversation.origin.shim, "the shim ended")
+                if conversation.origin.host is not None:
+                    tasks.start_soon(self._watch, conversation, conversation.origin.host, "the host ended")
+                await conversation.ended.wait()
+                conversation.tasks = None
+                tasks.cancel_scope.cancel()
+            await self.on_end(conversation)
+        finally:
+            self._bury(conversation)
+
+    async def _watch(self, conversation: Conversation, process: ProcessIdentity, reason: str) -> None:
+        await wait_for_end(process)
+        conversation.end(reason)
+
+    async def _expect_back(self, conversation: Conversation, epoch: int) -> None:
+        await anyio.sleep(REATTACH)
+        if conversation.link_epoch == epoch and conversation.state == "detached":
+            conversation.end("the link was lost and did not come back")
+
+    def _bury(self, conversation: Conversation) -> None:
+        """Leave its seat to those who still use it, let go of its Central, end its link."""
+        del self._all[conversation.id]
+        if not self._all:
+            self._empty_since = time.monotonic()
+        conversation.tasks = None
+        seat = conversation.seat
+        if seat is not None and not any(c.seat and c.seat.uri == seat.uri for c in self._all.values()):
+            for central in self._centrals.all():
+                if conversation.id in central.users:
+                    central.feed.leave(seat)
+                    central.seats.forget(seat.request)
+        self._centrals.release(conversation.id)
+        log.info("%s ended: %s", conversation.id, conversation.end_reason or "the daemon stops")
+
+
+async def _nobody(conversation: Conversation) -> None:
+    """Nobody to tell."""

@@ -1,0 +1,209 @@
+"""The feed of one board: cues make waiters dirty, reads make them clean, one read serves many where the rule allows it."""
+
+import logging
+import random
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import anyio
+
+from pursersd.central.pool import Pool
+from pursersd.errors import CentralError, Overloaded, Unreachable
+from pursersd.feed.catchup import Catchup, CursorAhead, position_after
+from pursersd.feed.reads import SharedReads
+from pursersd.feed.waiter import Marks, Page, Waiter
+from pursersd.rules import sharing
+from pursersd.rules.backoff import delays
+from pursersd.seats.seat import Seats
+
+log = logging.getLogger(__name__)
+
+COALESCE = 0.004
+"""Seconds between the first cue and the read: the cues of one event arrive on two streams, one after the other."""
+
+POLL = 2.0
+"""Seconds between reads of a board that has no stream (bridge.md §2.1)."""
+
+SWEEP = 60.0
+"""Seconds between keepalive joins of a board on which somebody waits: Central notices expired leases only then."""
+
+FIRST_RETRY, LAST_RETRY = 0.2, 5.0
+"""Seconds between reads that Central did not answer."""
+
+
+class BoardFeed:
+    """All waiters of one board of one pool. `run()` and `sweep()` are owned by the pool's feed."""
+
+    def __init__(self, pool: Pool, seats: Seats, board: str) -> None:
+        self.board = board
+        self.reads = SharedReads(pool, board)
+        self.catchup = Catchup(pool, seats)
+        self.waiters: list[Waiter] = []
+        self.poll_reason: str | None = None
+        """Why this board has no stream although one is wanted; None while it has one or is about to."""
+        self.is_covered = False
+        """Whether the journal stream delivers this board's cues now."""
+        self.settled = anyio.Event()
+        """Set once the journal stream has covered or refused the board, or Central turned out to be unreachable."""
+        self._seats = seats
+        self._work = anyio.Event()
+
+    # --- what the streams say ---------------------------------------------------------------------------------------
+
+    def journal_cued(self, seats_covered: frozenset[str]) -> None:
+        """Something was written to the board's journal."""
+        self.reads.cued()
+        for waiter in self.waiters:
+            waiter.mark("journal", uncertain=waiter.seat.uri not in seats_covered)
+        self._work.set()
+
+    def seat_cued(self, uri: str) -> None:
+        """The seat with this URI is a recipient of something."""
+        for waiter in self.waiters:
+            if waiter.seat.uri == uri:
+                waiter.mark("seat")
+        self._work.set()
+
+    def gap(self) -> None:
+        """Cues may have been missed for everybody on this board."""
+        self.reads.cued()
+        for waiter in self.waiters:
+            waiter.mark("gap")
+        self._work.set()
+
+    # --- what waits do ----------------------------------------------------------------------------------------------
+
+    def add(self, waiter: Waiter) -> None:
+        """Feed this waiter from now on."""
+        self.waiters.append(waiter)
+        self._work.set()
+
+    def remove(self, waiter: Waiter) -> None:
+        """Stop feeding this waiter."""
+        self.waiters.remove(waiter)
+
+    def nudge(self) -> None:
+        """A waiter opened its gate or took pages: look again who is due."""
+        self._work.set()
+
+    def polls(self, waiter: Waiter) -> bool:
+        """Whether this waiter is read by the clock and not by cues."""
+        return not waiter.push or self.poll_reason is not None
+
+    # --- the loops --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Read for whoever is due, until cancelled."""
+        pauses = _retries()
+        while True:
+            await self._wait_for_work()
+            try:
+                await self._round()
+                pauses = _retries()
+            except (Unreachable, Overloaded) as error:
+                log.info("board %s: reading again later: %s", self.board, error)
+                await anyio.sleep(next(pauses))
+                self._work.set()
+
+    async def sweep(self) -> None:
+        """While anybody waits here, join once in a while, each time for another seat (central.md §7)."""
+        turn = 0
+        while True:
+            await anyio.sleep(SWEEP * random.uniform(0.75, 1.25))
+            if not self.waiters:
+                continue
+            turn += 1
+            seat = self.waiters[turn % len(self.waiters)].seat
+            try:
+                await self._seats.keepalive(seat)
+            except CentralError as error:
+                log.info("board %s: keepalive join failed: %s", self.board, error)
+
+    async def _wait_for_work(self) -> None:
+        with anyio.move_on_after(POLL if any(self.polls(w) for w in self.waiters) else None) as clock:
+            await self._work.wait()
+            await anyio.sleep(COALESCE)
+        self._work = anyio.Event()
+        if clock.cancelled_caught:
+            for waiter in self.waiters:
+                if self.polls(waiter):
+                    waiter.mark("gap")
+
+    async def _round(self) -> None:
+        """One read for each group of due waiters with the same cursor, more where the page cannot be shared."""
+        due = sorted((w for w in self.waiters if w.is_due), key=lambda w: (w.cursor, not w.marks.by_seat))
+        marks = {w: w.take_marks() for w in due}
+        try:
+            for _, group in groupby(due, key=lambda w: w.cursor):
+                await self._serve(list(group), marks)
+        finally:
+            for waiter, taken in marks.items():  # not read because of an error or the end of the feed
+                waiter.marks.add(taken)
+
+    async def _serve(self, group: list[Waiter], marks: dict[Waiter, Marks]) -> None:
+        """Read for the first of the group; then for those whom its page does not settle."""
+        while group:
+            reader, *others = group
+            if reader not in self.waiters:
+                del marks[reader]
+                group = others
+                continue
+            start = reader.cursor
+            page = await self._read(reader)
+            del marks[reader]
+            group = [w for w in others if page is None or not _settle(page, start, reader, w, marks)]
+
+    async def _read(self, waiter: Waiter) -> dict[str, Any] | None:
+        """Fetch all pages after the waiter's cursor and queue them; returns the page if it was the only one."""
+        first: dict[str, Any] | None = None
+        count = 0
+        try:
+            async for page in self.catchup.pages(waiter.seat, waiter.cursor, background=True):
+                count += 1
+                first = page
+                _deliver(waiter, page)
+        except CursorAhead as ahead:
+            waiter.deliver(Page([], ahead.head, resynced=True))
+            waiter.mark("gap")
+            self._work.set()
+            return None
+        except (Unreachable, Overloaded):
+            raise
+        except CentralError as error:
+            waiter.fail(error)
+            return None
+        return first if count == 1 else None
+
+
+def _deliver(waiter: Waiter, page: dict[str, Any]) -> None:
+    """Queue a page that moves the cursor or brings events; an empty one at the same place is no news."""
+    after = position_after(page)
+    resynced = bool(page.get("resync_required"))
+    if page["events"] or resynced:
+        waiter.deliver(Page(page["events"], after, resynced))
+    elif after != waiter.cursor:
+        waiter.deliver(Page([], after))
+
+
+def _settle(page: dict[str, Any], start: int, reader: Waiter, other: Waiter, marks: dict[Waiter, Marks]) -> bool:
+    """Apply a page read for `reader` from `start` to `other`, if the rule allows; False when it must read for itself."""
+    if other.cursor != start:
+        return False
+    if other.seat.agent_id == reader.seat.agent_id:
+        _deliver(other, page)
+        del marks[other]
+        return True
+    if marks[other].uncertain and page["scan_count"]:
+        return False
+    match sharing.verdict(page, other.seat.agent_id, marks[other].by_seat):
+        case "deliver":
+            _deliver(other, page)
+        case "read":
+            return False
+    del marks[other]
+    return True
+
+
+def _retries() -> Iterator[float]:
+    return delays(FIRST_RETRY, LAST_RETRY, random.random)

@@ -1,0 +1,82 @@
+"""Read a seat's journal page by page, without any effect at Central (touch=false)."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pursersd.central.pool import Pool
+from pursersd.errors import ToolFailed
+from pursersd.seats.seat import Seat, Seats, needs_rejoin
+
+PAGE = {"limit": 500, "max_events": 500, "max_bytes": 750_000}
+"""Page bounds of a catchup (bridge.md §2.1)."""
+
+_AHEAD = "cursor is ahead of journal"
+
+
+class CursorAhead(Exception):
+    """The cursor lies beyond the end of the journal; `head` is where the journal ends."""
+
+    def __init__(self, head: int) -> None:
+        super().__init__(f"cursor is ahead of the journal, which ends at {head}")
+        self.head = head
+
+
+class Catchup:
+    """Pure catchups of one pool; joins a seat again when Central asks for it."""
+
+    def __init__(self, pool: Pool, seats: Seats) -> None:
+        self._pool = pool
+        self._seats = seats
+
+    async def page(self, seat: Seat, cursor: int | None, *, background: bool = False) -> dict[str, Any]:
+        """One page after `cursor`; None reads from the seat's own cursor at Central.
+
+        Raises CursorAhead, ToolFailed and the other CentralErrors.
+        """
+        try:
+            return await self._read(seat, cursor, PAGE, background)
+        except ToolFailed as error:
+            if str(error).startswith(_AHEAD):
+                head = await self._read(seat, 0, {"limit": 1}, background)
+                raise CursorAhead(int(head["latest_cursor"])) from error
+            if not needs_rejoin(error):
+                raise
+        return await self._read(await self._seats.rejoin(seat), cursor, PAGE, background)
+
+    async def pages(self, seat: Seat, cursor: int | None, *, background: bool = False) -> AsyncIterator[dict[str, Any]]:
+        """All pages from `cursor` to the head, in order; a page that asks for a resync is yielded and jumped over."""
+        while True:
+            page = await self.page(seat, cursor, background=background)
+            yield page
+            cursor = position_after(page)
+            if not page.get("has_more") and not page.get("resync_required"):
+                return
+
+    async def acknowledge(self, seat: Seat, cursor: int) -> None:
+        """Move the seat's cursor at Central to `cursor`: exactly there, whatever has happened since.
+
+        Central acknowledges the end of the page that it serves (central.md §6.1), so we ask for the one row before it.
+        This is model activity (touch=true): the model has just been given these events.
+        """
+        if cursor <= 0:
+            return
+        arguments = {**_arguments(seat, cursor - 1), "limit": 1, "touch": True, "ack": True}
+        await self._pool.read("board_catchup", arguments, generation=seat.generation)
+
+    async def _read(self, seat: Seat, cursor: int | None, bounds: dict[str, int], background: bool) -> dict[str, Any]:
+        arguments = {**_arguments(seat, cursor), **bounds, "touch": False, "ack": False}
+        return await self._pool.read("board_catchup", arguments, background=background)
+
+
+def _arguments(seat: Seat, cursor: int | None) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"board_id": seat.board, "agent_name": seat.agent_name}
+    if cursor is not None:
+        arguments["cursor"] = cursor
+    return arguments
+
+
+def position_after(page: dict[str, Any]) -> int:
+    """Where to read on after a page: behind it, or at the reset cursor when the journal no longer has our place."""
+    if page.get("resync_required"):
+        return int(page["reset_cursor"])
+    return int(page["next_cursor"])

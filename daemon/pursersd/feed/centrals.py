@@ -1,0 +1,101 @@
+"""The Centrals of this daemon: a pool with its seats and its feed for each (URL, credential, instance) in use."""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
+
+from pursersd.api import CentralStatus
+from pursersd.central.pool import Pool, PoolKey
+from pursersd.errors import Forbidden, Unauthenticated
+from pursersd.feed.feed import Feed
+from pursersd.seats.seat import Seats
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Central:
+    """One Central with one credential: calls, seats and feed. Users are the conversations that hold it."""
+
+    pool: Pool
+    seats: Seats
+    feed: Feed
+    scope: anyio.CancelScope
+    users: set[str] = field(default_factory=set)
+
+    def status(self) -> CentralStatus:
+        """What `pursersctl status` shows of it."""
+        error = self.pool.last_error or self.feed.journals.trouble
+        streams = [stream for stream in (self.feed.journals, self.feed.seats) if stream.is_open]
+        return CentralStatus(
+            url=self.pool.key.url,
+            credential=self.pool.credential,
+            state=_state(error, bool(self.pool.counters.requests)),
+            detail=str(error) if error is not None else None,
+            call_connections=self.pool.counters.in_flight,
+            streams=len(streams),
+            boards=sorted(self.feed.boards),
+            seats_listening=len(self.feed.seats.covered),
+            waits=sum(len(board.waiters) for board in self.feed.boards.values()),
+            requests=self.pool.counters.requests,
+            cues=self.pool.counters.cues,
+            reconnects=self.feed.journals.reconnects + self.feed.seats.reconnects,
+        )
+
+
+def _state(error: Exception | None, used: bool) -> Literal["connecting", "ready", "unreachable", "refused"]:
+    if isinstance(error, (Unauthenticated, Forbidden)):
+        return "refused"
+    if error is not None:
+        return "unreachable"
+    return "ready" if used else "connecting"
+
+
+class Centrals:
+    """Opens a Central for its first user and closes it after its last; `run()` owns every task below."""
+
+    def __init__(self) -> None:
+        self._open: dict[PoolKey, Central] = {}
+        self._tasks: TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Serve until cancelled; then every connection is closed."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            await anyio.sleep_forever()
+
+    def all(self) -> list[Central]:
+        """Every open Central."""
+        return list(self._open.values())
+
+    async def use(self, key: PoolKey, conversation: str) -> Central:
+        """The Central for `key`, kept open until `conversation` calls `release`."""
+        central = self._open.get(key)
+        if central is None:
+            pool = Pool(key)
+            seats = Seats(pool)
+            central = self._open[key] = Central(pool, seats, Feed(pool, seats), anyio.CancelScope())
+            assert self._tasks is not None, "Centrals.run() is not running"
+            self._tasks.start_soon(self._serve, central)
+        central.users.add(conversation)
+        await central.feed.started.wait()
+        return central
+
+    def release(self, conversation: str) -> None:
+        """The conversation has ended: close what nobody else uses."""
+        for key, central in list(self._open.items()):
+            central.users.discard(conversation)
+            if not central.users:
+                del self._open[key]
+                central.scope.cancel()
+
+    async def _serve(self, central: Central) -> None:
+        try:
+            with central.scope:
+                await central.feed.run()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await central.pool.aclose()

@@ -1,0 +1,167 @@
+"""The feed of one pool: two streams for all its waiters (design: J carries board journals, S carries seats)."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import anyio
+from anyio.abc import TaskGroup
+
+from pursersd.central.pool import Pool
+from pursersd.central.streams import KeptStream
+from pursersd.errors import Overloaded, Unreachable
+from pursersd.feed.board import BoardFeed
+from pursersd.feed.waiter import Waiter
+from pursersd.ids import journal_uri
+from pursersd.seats.seat import Seat, Seats
+
+log = logging.getLogger(__name__)
+
+LINGER = 60.0
+"""Seconds that a seat stays in S and its board in J after its last wait ended, so that re-arming costs nothing."""
+
+SETTLE_JOURNALS = 0.005
+SETTLE_SEATS = 0.05
+"""Seconds in which several changed wishes become one new stream."""
+
+READY_TIMEOUT = 5.0
+"""Longest time that an entry waits for its board's stream; afterwards the stream's arrival causes one more read."""
+
+
+class Feed:
+    """Waiters of one pool and the streams that wake them. `run()` owns every task of it."""
+
+    def __init__(self, pool: Pool, seats: Seats, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.journals = KeptStream("J", pool.listen, self, overlap=True, settle=SETTLE_JOURNALS)
+        self.seats = KeptStream("S", pool.listen, self, overlap=False, settle=SETTLE_SEATS)
+        self.boards: dict[str, BoardFeed] = {}
+        self.started = anyio.Event()
+        """Set once `run()` can take waiters."""
+        self._pool = pool
+        self._seats = seats
+        self._clock = clock
+        self._lingering: dict[Seat, float] = {}
+        self._linger_changed = anyio.Event()
+        self._tasks: TaskGroup | None = None
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        pool.on_connect_refused = self._let_go
+
+    async def run(self) -> None:
+        """Keep the streams and the board feeds until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            self.started.set()
+            tasks.start_soon(self.journals.run)
+            tasks.start_soon(self.seats.run)
+            tasks.start_soon(self._end_lingering)
+
+    @contextmanager
+    def watch(self, seat: Seat, *, push: bool) -> Iterator[Waiter]:
+        """A waiter of `seat`, fed until the block ends. With `push` false it is polled and needs no stream."""
+        board = self._board(seat.board)
+        waiter = Waiter(seat, push=push)
+        board.add(waiter)
+        self._lingering.pop(seat, None)
+        self.journals.retry()
+        self.seats.retry()
+        self._wish()
+        try:
+            yield waiter
+        finally:
+            board.remove(waiter)
+            if push:
+                self._lingering[seat] = self._clock() + LINGER
+                self._linger_changed.set()
+
+    async def ready(self, waiter: Waiter) -> None:
+        """Wait until cues of the waiter's board are delivered, or it is clear that they are not (then it is polled).
+
+        After this the entry catchup may be sent: what happens later is cued (listen first, then catch up).
+        """
+        board = self.boards[waiter.seat.board]
+        if waiter.push and not board.is_covered:
+            with anyio.move_on_after(READY_TIMEOUT):
+                await board.settled.wait()
+
+    def leave(self, seat: Seat) -> None:
+        """No conversation uses the seat any more: take it out of the streams now."""
+        self._lingering.pop(seat, None)
+        self._wish()
+
+    # --- StreamListener ---------------------------------------------------------------------------------------------
+
+    def stream_cue(self, uri: str) -> None:
+        """A cue of either stream: mark whom it concerns."""
+        self._pool.counters.cues += 1
+        name, _, rest = uri.removeprefix("board://").partition("/")
+        board = self.boards.get(name)
+        if board is None:
+            return
+        if rest == "journal":
+            board.journal_cued(self.seats.covered)
+        elif rest.startswith("agent/"):
+            board.seat_cued(uri)
+
+    def stream_changed(self, gained: frozenset[str], lost: frozenset[str]) -> None:
+        """A stream opened, broke or was refused: boards gain or lose push."""
+        del lost
+        trouble = self.journals.trouble
+        refusal = None if trouble is None or isinstance(trouble, (Unreachable, Overloaded)) else str(trouble)
+        for board in self.boards.values():
+            uri = journal_uri(board.board)
+            board.is_covered = uri in self.journals.covered
+            board.poll_reason = None if board.is_covered else self.journals.denied.get(uri) or refusal
+            if board.is_covered or board.poll_reason or trouble is not None:
+                board.settled.set()
+            else:
+                board.settled = anyio.Event() if board.settled.is_set() else board.settled
+            if uri in gained:
+                board.gap()
+            board.nudge()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _board(self, name: str) -> BoardFeed:
+        board = self.boards.get(name)
+        if board is None:
+            assert self._tasks is not None, "the feed is not running"
+            board = self.boards[name] = BoardFeed(self._pool, self._seats, name)
+            scope = self._scopes[name] = anyio.CancelScope()
+            self._tasks.start_soon(self._run_board, board, scope)
+        return board
+
+    async def _run_board(self, board: BoardFeed, scope: anyio.CancelScope) -> None:
+        with scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(board.run)
+                tasks.start_soon(board.sweep)
+
+    def _wish(self) -> None:
+        """Tell the streams whom they must cover, and end the feeds of boards that nobody uses."""
+        waiting = {w.seat for board in self.boards.values() for w in board.waiters if w.push}
+        seats = waiting | self._lingering.keys()
+        self.journals.want({journal_uri(seat.board) for seat in seats})
+        self.seats.want({seat.uri for seat in seats})
+        used = {seat.board for seat in seats} | {n for n, board in self.boards.items() if board.waiters}
+        for name in self.boards.keys() - used:
+            del self.boards[name]
+            self._scopes.pop(name).cancel()
+
+    async def _end_lingering(self) -> None:
+        while True:
+            self._linger_changed = anyio.Event()
+            pause = min(self._lingering.values(), default=None)
+            with anyio.move_on_after(None if pause is None else max(0.0, pause - self._clock())):
+                await self._linger_changed.wait()
+            now = self._clock()
+            expired = [seat for seat, end in self._lingering.items() if end <= now]
+            for seat in expired:
+                del self._lingering[seat]
+            if expired:
+                self._wish()
+
+    def _let_go(self) -> None:
+        """Central refuses connections: it may be stopping and cannot while our streams are open (central.md §1.3)."""
+        self.journals.drop()
+        self.seats.drop()

@@ -1,0 +1,72 @@
+"""Reads that depend on the credential and not on the seat, shared by all waiters of a pool (central.md §6.6).
+
+An answer may serve again as long as nothing has happened on the board since it was asked for: no cue arrived, and it is
+at least as new as the journal position that the reader has already seen.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from pursersd.central.pool import Pool
+
+KEPT = 64
+"""Answers kept per board."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One question: being asked by somebody (`done` unset) or answered."""
+
+    cues: int
+    done: anyio.Event = field(default_factory=anyio.Event)
+    answer: dict[str, Any] | None = None
+
+
+class SharedReads:
+    """The shared reads of one board."""
+
+    def __init__(self, pool: Pool, board: str) -> None:
+        self._pool = pool
+        self._board = board
+        self._cues = 0
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+
+    def cued(self) -> None:
+        """Something happened on the board: answers asked for earlier are history."""
+        self._cues += 1
+
+    async def read(
+        self, tool: str, arguments: Mapping[str, Any], *, at_least: int = 0, live: bool = True
+    ) -> dict[str, Any]:
+        """The answer of `tool`, at least as new as journal position `at_least` and as the newest cue.
+
+        With `live` false (no stream tells what happens on the board) only a read in progress is shared, and only with
+        those who asked before it was sent.
+        """
+        key = (tool, tuple(sorted(arguments.items(), key=lambda item: item[0])))
+        entry = self._entries.get(key)
+        while entry is not None and entry.cues == self._cues and live:
+            await entry.done.wait()
+            if entry.answer is not None and int(entry.answer.get("latest_seq", 0)) >= at_least:
+                return entry.answer
+            # The one who asked was cancelled or failed, or asked too early: ask ourselves, unless somebody already does.
+            following = self._entries.get(key)
+            entry = following if following is not entry else None
+        return await self._ask(key, tool, arguments)
+
+    async def _ask(self, key: Hashable, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        entry = self._entries[key] = _Entry(self._cues)
+        self._entries.move_to_end(key)
+        while len(self._entries) > KEPT:
+            self._entries.popitem(last=False)
+        try:
+            entry.answer = await self._pool.read(tool, {"board_id": self._board, **arguments}, background=True)
+            return entry.answer
+        finally:
+            entry.done.set()
+            if entry.answer is None and self._entries.get(key) is entry:
+                del self._entries[key]

@@ -1,0 +1,109 @@
+"""A waiter: one board of one wait in progress, with its place in the journal and the pages fetched for it."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import anyio
+
+from pursersd.errors import CentralError
+from pursersd.seats.seat import Seat
+
+QUEUE = 8
+"""Pages kept for a waiter that does not take them; reading for it pauses then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one catchup brought for one waiter."""
+
+    events: list[dict[str, Any]]
+    next_cursor: int
+    resynced: bool = False
+    """The journal no longer had the rows after the waiter's cursor, or is another journal."""
+
+
+@dataclass(slots=True)
+class Marks:
+    """Why a waiter must be read: which cues came since its last read was sent."""
+
+    by_seat: bool = False
+    by_journal: bool = False
+    uncertain: bool = False
+    """A seat cue may have been missed: the seat was not covered by the seat stream, or there was a gap."""
+
+    def __bool__(self) -> bool:
+        return self.by_seat or self.by_journal or self.uncertain
+
+    def add(self, other: "Marks") -> None:
+        """Take over the reasons of `other`."""
+        self.by_seat |= other.by_seat
+        self.by_journal |= other.by_journal
+        self.uncertain |= other.uncertain
+
+
+class Waiter:
+    """State of one board of one wait. Its BoardFeed marks and feeds it, the wait takes from it.
+
+    `cursor` is the committed one: it moves only when a page was fetched and put into the queue (RB-SEQ-002).
+    """
+
+    def __init__(self, seat: Seat, *, push: bool) -> None:
+        self.seat = seat
+        self.push = push
+        self.cursor = 0
+        self.opened = False
+        self.failure: CentralError | None = None
+        self.marks = Marks()
+        self._pages: deque[Page] = deque()
+        self._arrived = anyio.Event()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether its BoardFeed should read for it now."""
+        return self.opened and bool(self.marks) and self.failure is None and len(self._pages) < QUEUE
+
+    def begin(self) -> None:
+        """The entry catchup is about to be sent: what was cued before is covered by it."""
+        self.marks = Marks()
+
+    def open(self, cursor: int) -> None:
+        """Open the gate: the history up to `cursor` has been dealt with, live pages follow (RB-FLG-001)."""
+        self.cursor = cursor
+        self.opened = True
+
+    def mark(self, kind: Literal["seat", "journal", "gap"], *, uncertain: bool = False) -> None:
+        """A cue, or a gap in the cues, concerns this waiter."""
+        self.marks.by_seat |= kind == "seat"
+        self.marks.by_journal |= kind == "journal"
+        self.marks.uncertain |= uncertain or kind == "gap"
+
+    def take_marks(self) -> Marks:
+        """The reasons so far; cues that come later count for the next read."""
+        taken, self.marks = self.marks, Marks()
+        return taken
+
+    def deliver(self, page: Page) -> None:
+        """Queue a page and commit its cursor."""
+        self.cursor = page.next_cursor
+        self._pages.append(page)
+        self._arrived.set()
+
+    def fail(self, error: CentralError) -> None:
+        """Reading for this waiter cannot go on."""
+        self.failure = error
+        self._arrived.set()
+
+    async def arrived(self) -> None:
+        """Wait until there are pages. Raises the failure when there is nothing left before it."""
+        while not self._pages:
+            if self.failure is not None:
+                raise self.failure
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+
+    def take(self) -> list[Page]:
+        """The pages since the last call."""
+        taken = list(self._pages)
+        self._pages.clear()
+        return taken

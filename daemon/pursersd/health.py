@@ -1,0 +1,61 @@
+"""What an operator should know: a stable code, what it means, and what to do. A pure view of the daemon's state."""
+
+from collections.abc import Sequence
+
+from pursersd.api import CentralStatus, SeatRow, Warning
+
+
+def warnings(centrals: Sequence[CentralStatus], rows: Sequence[SeatRow]) -> list[Warning]:
+    """The warnings that the present state calls for, the most urgent first."""
+    return [*_of_centrals(centrals), *_of_seats(rows)]
+
+
+def _of_centrals(centrals: Sequence[CentralStatus]) -> list[Warning]:
+    found = []
+    for central in centrals:
+        where = f"{central.url} ({central.credential})"
+        if central.state == "refused":
+            found.append(
+                Warning(
+                    code="credential_refused",
+                    since_s=0.0,
+                    text=f"Central {where} does not accept the credential: {central.detail}",
+                    action="Get a new token from the board's admin and set ONBOARD_CENTRAL_TOKEN or its file.",
+                )
+            )
+        elif central.state == "unreachable":
+            found.append(
+                Warning(
+                    code="central_unreachable",
+                    since_s=0.0,
+                    text=f"Central {where} does not answer: {central.detail}",
+                    action="Start Central or repair the way to it. Waits go on by themselves when it answers again.",
+                )
+            )
+    return found
+
+
+def _of_seats(rows: Sequence[SeatRow]) -> list[Warning]:
+    polled = sorted({(row.board or "", row.poll_reason or "") for row in rows if row.delivery == "poll"})
+    shared = sorted({(row.board or "", row.seat or "", row.shared_by) for row in rows if row.shared_by > 1})
+    return [
+        *(
+            Warning(
+                code="board_polled",
+                since_s=0.0,
+                text=f"Board {board} is polled instead of pushed: {reason}",
+                action="Remove the cause; the next wait tries push again.",
+            )
+            for board, reason in polled
+            if reason != "PURSERS_WAIT_MODE=poll"
+        ),
+        *(
+            Warning(
+                code="seat_shared",
+                since_s=0.0,
+                text=f"{count} conversations use the seat {seat} on {board}: to Central they are one agent.",
+                action="Give each its own ONBOARD_AGENT_INSTANCE if that is not meant.",
+            )
+            for board, seat, count in shared
+        ),
+    ]

@@ -1,0 +1,143 @@
+"""Accept connections, see who is there, and give each to its conversation or to control."""
+
+import logging
+import os
+
+import anyio
+from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
+from mcp.server.lowlevel.server import Server
+
+from pursers_shim import wire
+from pursersd import __version__
+from pursersd.control import Control
+from pursersd.conversation import hello as hellos
+from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.hello import Hello, Refused
+from pursersd.conversation.identity import identify
+from pursersd.conversation.link import Link
+from pursersd.conversation.registry import Conversations
+from pursersd.ownership import peer_uid
+from pursersd.settings import resolve
+
+log = logging.getLogger(__name__)
+
+EXIT_TIMEOUT = 1.0
+"""Seconds to tell a shim that it should end."""
+
+Lines = list[bytes | wire.LineTooLong]
+
+
+class Listener:
+    """The socket side of the daemon; owns the links of all conversations."""
+
+    def __init__(
+        self, conversations: Conversations, control: Control, server: Server[Conversation], epoch: int
+    ) -> None:
+        self._conversations = conversations
+        self._control = control
+        self._server = server
+        self._epoch = epoch
+        self._links: dict[str, Link] = {}
+        """The live link of each conversation that has one."""
+        conversations.on_end = self._end_link
+
+    async def serve(self, listener: SocketListener, tasks: TaskGroup) -> None:
+        """Accept connections until cancelled; each is served as a task of `tasks`."""
+        await listener.serve(self._serve_connection, tasks)
+
+    async def dismiss(self, reason: str) -> None:
+        """End every link, saying why: the shims will look for the next daemon, or wait for one."""
+        farewell = wire.notification(wire.DRAIN, {"reason": reason})
+        async with anyio.create_task_group() as tasks:
+            for link in list(self._links.values()):
+                tasks.start_soon(link.close, farewell)
+
+    async def _serve_connection(self, stream: SocketStream) -> None:
+        async with stream:
+            try:
+                await self._welcome(stream)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream) as error:
+                log.debug("a connection broke: %r", error)
+
+    async def _welcome(self, stream: SocketStream) -> None:
+        uid = peer_uid(stream.extra(SocketAttribute.raw_socket))
+        if uid != os.getuid():
+            log.warning("refused a connection of user %d", uid)
+            return
+        lines = wire.Lines()
+        try:
+            with anyio.fail_after(wire.HELLO_TIMEOUT):
+                first, early = await _first_line(stream, lines)
+            hello, version = hellos.parse(first)
+            if hello.role == "control":
+                await self._control.serve(stream, lines, early, self._greeting(version))
+            else:
+                await self._serve_shim(stream, lines, early, hello, version)
+        except TimeoutError:
+            log.info("a connection said no hello in %.0f s", wire.HELLO_TIMEOUT)
+        except Refused as refused:
+            log.warning("refused a link: %s", refused)
+            await stream.send(refused.line())
+
+    async def _serve_shim(
+        self, stream: SocketStream, lines: wire.Lines, early: Lines, hello: Hello, version: int
+    ) -> None:
+        shim = identify(hello.pid, hello.started)
+        if shim is None:
+            raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
+        origin = Origin(shim, identify(hello.ppid, hello.parent_started), hello.cwd, hello.version)
+        resume = hello.resume
+        conversation = self._conversations.open(
+            origin,
+            resolve(hello.env, _read_file),
+            resume.conversation if resume else None,
+            resume.link_epoch if resume else 0,
+        )
+        conversation.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
+        epoch = conversation.attach()
+        link = Link(stream, lines, conversation, epoch)
+        earlier = self._links.get(conversation.id)
+        self._links[conversation.id] = link
+        if earlier is not None:
+            await earlier.close()
+        try:
+            await stream.send(
+                wire.encode(
+                    {
+                        **self._greeting(version),
+                        "link_epoch": epoch,
+                        "conversation": conversation.id,
+                        "limits": {"line": wire.MAX_LINE},
+                    }
+                )
+            )
+            await link.serve(self._server, early)
+        finally:
+            if self._links.get(conversation.id) is link:
+                del self._links[conversation.id]
+            self._conversations.detached(conversation, epoch)
+
+    def _greeting(self, version: int) -> dict[str, object]:
+        return {"pursers": "welcome", "protocol": version, "version": __version__, "daemon_epoch": self._epoch}
+
+    async def _end_link(self, conversation: Conversation) -> None:
+        """Its conversation is over: tell the shim to end, in case it still runs (its host may be dead, its pipe held open)."""
+        link = self._links.get(conversation.id)
+        if link is not None:
+            await link.close(wire.notification(wire.EXIT, {"reason": conversation.end_reason}))
+
+
+async def _first_line(stream: SocketStream, lines: wire.Lines) -> tuple[bytes, Lines]:
+    """The hello, and what came in the same breath."""
+    while True:
+        got = lines.feed(await stream.receive(65536))
+        if got:
+            first = got[0]
+            if isinstance(first, wire.LineTooLong):
+                raise Refused("bad_hello", f"The first line of a link must be a hello: {first}")
+            return first, got[1:]
+
+
+def _read_file(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()

@@ -1,0 +1,137 @@
+"""Which bearer token a conversation uses, and how it is kept from showing (bridge.md §6.1, §6.3)."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from typing import NoReturn
+
+from pursersd.ids import fingerprint
+from pursersd.rules.environment import Reader
+
+ReadFile = Callable[[str], str]
+"""Gives the text of a file or raises OSError."""
+
+_BEARER = re.compile(r"[!-~]+")
+
+
+class Secret:
+    """A credential that shows itself to nobody by accident: only `reveal` gives the text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the one place that sends it."""
+        return self._text
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name that tells two credentials apart and gives neither away."""
+        return fingerprint(self._text)
+
+    def __repr__(self) -> str:
+        return f"<secret {self.fingerprint}>"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return _same(self._text, other._text)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not written anywhere")
+
+
+def resolve_token(found: Reader, read_file: ReadFile) -> Secret | None:
+    """The token of an environment, or None and a problem. A file wins over a variable, and both must agree."""
+    chosen = _choose(found, read_file)
+    if chosen is None:
+        return None
+    variable, token = chosen
+    if token and not _BEARER.fullmatch(token):
+        found.problem(
+            f"{variable} must hold one token of visible ASCII characters, without spaces",
+            "Give it the bare token that Central's operator issued.",
+        )
+        return None
+    if not _matches_connector(found, token):
+        return None
+    if not token:
+        found.problem(
+            "ONBOARD_CENTRAL_TOKEN is not set",
+            "Set it, or ONBOARD_CENTRAL_TOKEN_FILE, in the environment of this MCP server in the host's configuration.",
+        )
+        return None
+    return Secret(token)
+
+
+def _choose(found: Reader, read_file: ReadFile) -> tuple[str, str] | None:
+    """The variable that decides and the token it gives (empty if none is set), or None and a problem."""
+    direct, path = found.value("ONBOARD_CENTRAL_TOKEN"), found.value("ONBOARD_CENTRAL_TOKEN_FILE")
+    if not path:
+        return "ONBOARD_CENTRAL_TOKEN", direct
+    filed = _token_file(found, path, read_file)
+    if filed is None:
+        return None
+    if direct and found.value("PURSERS_ALLOW_ENV_TOKEN") == "1":
+        return "ONBOARD_CENTRAL_TOKEN", direct
+    if direct and not _same(direct, filed):
+        found.problem(
+            "split identity: ONBOARD_CENTRAL_TOKEN and ONBOARD_CENTRAL_TOKEN_FILE differ",
+            "Unset one of them, or set PURSERS_ALLOW_ENV_TOKEN=1 to use ONBOARD_CENTRAL_TOKEN.",
+        )
+        return None
+    return "ONBOARD_CENTRAL_TOKEN_FILE", filed
+
+
+def _token_file(found: Reader, path: str, read_file: ReadFile) -> str | None:
+    home = found.environ.get("HOME")
+    if home and (path == "~" or path.startswith("~/")):
+        path = home.rstrip("/") + path[1:]
+    try:
+        token = read_file(path).strip()
+    except (OSError, ValueError) as error:
+        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
+        found.problem(
+            f"ONBOARD_CENTRAL_TOKEN_FILE is not readable{why}",
+            "Set it to the path of a text file that exists and that you may read.",
+        )
+        return None
+    if not token:
+        found.problem("ONBOARD_CENTRAL_TOKEN_FILE is empty", "Write the bare token into that file.")
+        return None
+    return token
+
+
+def _matches_connector(found: Reader, token: str) -> bool:
+    """Whether the token is the one that the host's own board connector uses, where that is required."""
+    if found.value("PURSERS_REQUIRE_TOKEN_MATCH") != "1":
+        return True
+    expected = found.value("PURSERS_BOARD_CONNECTOR_TOKEN_SHA256").lower()
+    connector = found.environ.get("PURSERS_BOARD_CONNECTOR_TOKEN", "")
+    if not expected and not connector:
+        found.problem(
+            "connector token not visible to the bridge process; see Codex env forwarding",
+            "Forward PURSERS_BOARD_CONNECTOR_TOKEN_SHA256 to this MCP server, or unset PURSERS_REQUIRE_TOKEN_MATCH.",
+        )
+        return False
+    actual = hashlib.sha256(token.encode()).hexdigest() if expected else token
+    if not token or not _same(actual, expected or connector):
+        found.problem(
+            "split identity: wait bridge and board connector tokens differ",
+            "Give both the same token, or unset PURSERS_REQUIRE_TOKEN_MATCH.",
+        )
+        return False
+    return True
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))

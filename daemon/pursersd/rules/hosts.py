@@ -1,0 +1,79 @@
+"""How long a host lets a tool call block, and what else depends on the kind of host (bridge.md §2.2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+DEFAULT_HOST = "codex"
+PROGRESS_EVERY_S = 300.0
+
+TIMEOUTS_S: Mapping[str, int] = {
+    "codex": 620,
+    "codex-cli": 620,
+    "zed": 620,
+    "goose": 300,
+    "claude-code": 21_600,
+    "claude-desktop": 240,
+    "headless": 21_600,
+}
+"""How long each known host waits for the answer of a tool call, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostProfile:
+    """What a kind of host means for a wait."""
+
+    name: str
+    """As the host was named, for display; may be a name that we do not know."""
+    timeout_s: int
+    margin_s: int
+    block_limit_s: int
+    """The longest `timeout_s` that a wait may have."""
+    progress_every_s: float | None
+    """How often a wait reports progress; None for never."""
+    platform: str | None
+    """The `agent_platform` of a join; None to send none."""
+
+    @property
+    def known_name(self) -> str:
+        """The name to tell Central: that of the profile in use."""
+        return self.name if self.name in TIMEOUTS_S else DEFAULT_HOST
+
+
+def profile(host: str | None, timeout_override: str | None) -> tuple[HostProfile, str | None]:
+    """The profile for PURSERS_HOST and PURSERS_HOST_TIMEOUT_S, and a note about what of them was ignored."""
+    notes = []
+    name = (host or "").strip().lower() or DEFAULT_HOST
+    if name not in TIMEOUTS_S:
+        notes.append(f"PURSERS_HOST names no known host; using the limits of {DEFAULT_HOST}")
+    timeout_s = _override(timeout_override)
+    if timeout_s is None:
+        timeout_s = TIMEOUTS_S.get(name, TIMEOUTS_S[DEFAULT_HOST])
+        if (timeout_override or "").strip():
+            notes.append(f"PURSERS_HOST_TIMEOUT_S must be an integer above 1; using {timeout_s}")
+    margin_s = _margin_s(name, timeout_s)
+    return (
+        HostProfile(
+            name=name,
+            timeout_s=timeout_s,
+            margin_s=margin_s,
+            block_limit_s=max(1, timeout_s - margin_s),
+            progress_every_s=PROGRESS_EVERY_S if name == "claude-code" else None,
+            platform="zed" if name == "zed" else None,
+        ),
+        "; ".join(notes) or None,
+    )
+
+
+def _override(raw: str | None) -> int | None:
+    try:
+        value = int((raw or "").strip())
+    except ValueError:
+        return None
+    return value if value > 1 else None
+
+
+def _margin_s(name: str, timeout_s: int) -> int:
+    margin_s = min(60, max(30, -(-timeout_s // 10)))
+    if name == "claude-desktop":
+        margin_s = max(margin_s, 40)
+    return min(timeout_s - 1, margin_s)

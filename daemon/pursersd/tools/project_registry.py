@@ -1,0 +1,31 @@
+"""The tool project_registry_get: the home board's registry of projects (bridge.md §1.8)."""
+
+from typing import Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+
+from pursersd.conversation.conversation import Conversation
+from pursersd.errors import PursersError, ToolFailed
+from pursersd.rules import registry
+from pursersd.rules.failures import join_failure_text
+
+STATE_KEY = "project_registry"
+
+
+async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any]:
+    """Read and check the home board's project registry: which board, folder and delivery each project has."""
+    conversation = ctx.request_context.lifespan_context
+    try:
+        central, seat = await conversation.join()
+    except PursersError as error:
+        raise ToolError(join_failure_text(error)) from error
+    try:
+        stored = await central.pool.read("board_state_get", {"board_id": seat.board, "key": STATE_KEY})
+        return registry.validated(stored)
+    except ToolFailed as error:
+        raise ToolError(
+            f"Board {seat.board} has no project registry ({error}). Its admin creates one with: pursers-registry add"
+        ) from error
+    except PursersError as error:
+        raise ToolError(str(error)) from error

@@ -1,0 +1,68 @@
+"""The MCP server that every link is served with: one for all conversations; the conversation comes with each request.
+
+The SDK speaks both eras over a link's streams (`serve_dual_era_loop`); the conversation travels as its lifespan state.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.mcpserver import MCPServer
+from mcp.shared.exceptions import MCPError
+from mcp_types import CLIENT_INFO_META_KEY, INVALID_PARAMS, ToolAnnotations
+
+from pursersd.conversation.conversation import Conversation
+from pursersd.rules.resend import read_only
+from pursersd.tools.a2a_wait import a2a_wait
+from pursersd.tools.project_registry import project_registry_get
+
+SERVER_NAME = "Pursers Wait Bridge"
+"""The bridge's name: a drop-in keeps it, and sealed request state carries it as its audience (bridge.md §4.4)."""
+
+SERVER_VERSION = "0.1.7"
+"""The version of the bridge whose surface we serve; our own is in `pursersd --version`."""
+
+TOOLS: Sequence[Any] = (project_registry_get, a2a_wait)
+"""In the bridge's order (bridge.md §1.4)."""
+
+
+def build() -> Server[Conversation]:
+    """The server with its tools and without prompts and resources."""
+    mcp: MCPServer[Conversation] = MCPServer(
+        SERVER_NAME, version=SERVER_VERSION, log_level="WARNING", middleware=[_note]
+    )
+    for tool in TOOLS:
+        annotations = ToolAnnotations(read_only_hint=True) if read_only(tool.__name__) else None
+        mcp.add_tool(tool, annotations=annotations)
+    # The SDK has no public way from its tool server to one that serves streams of our own; it is pinned below 3.
+    return cast("Server[Conversation]", mcp._lowlevel_server)
+
+
+async def _note(ctx: ServerRequestContext[Conversation, Any], call_next: CallNext) -> HandlerResult:
+    """Note who asks and what runs, for `ps`, and make the refusal of a request before the handshake readable."""
+    conversation = ctx.lifespan_context
+    params = ctx.params or {}
+    _note_client(conversation, params)
+    try:
+        if ctx.method != "tools/call":
+            return await call_next(ctx)
+        with conversation.calling(str(params.get("name", ""))):
+            return await call_next(ctx)
+    except MCPError as error:
+        if error.error.code == INVALID_PARAMS and error.error.data == "" and ctx.request_id is not None:
+            raise MCPError(
+                code=INVALID_PARAMS,
+                message=f"Invalid request parameters: {ctx.method} came before the handshake. Send initialize first, "
+                "or put the 2026-07-28 envelope into params._meta.",
+                data="",
+            ) from error
+        raise
+
+
+def _note_client(conversation: Conversation, params: Mapping[str, Any]) -> None:
+    """Remember the client's own name: of the handshake, or of a request's envelope."""
+    meta = params.get("_meta")
+    info = params.get("clientInfo") or (meta.get(CLIENT_INFO_META_KEY) if isinstance(meta, Mapping) else None)
+    if isinstance(info, Mapping) and isinstance(info.get("name"), str):
+        conversation.client_name = info["name"][:80]

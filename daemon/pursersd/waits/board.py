@@ -1,0 +1,203 @@
+"""One board of one wait: where it stands in the journal and what on it concerns the caller.
+
+The wait asks three questions, each answered with the events to return: what is there already (`enter`), what has come
+since (`arrived`, then `take`), and is there open work that no event told of (`scan`).
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import anyio
+
+from pursersd.errors import CentralError, Overloaded, Unreachable
+from pursersd.feed.board import BoardFeed
+from pursersd.feed.catchup import CursorAhead, position_after
+from pursersd.feed.waiter import Page, Waiter
+from pursersd.rules import backlog, compaction, outcome, relevance
+from pursersd.rules import projection as rules
+from pursersd.rules.events import ticket_of
+from pursersd.rules.relevance import Watcher
+from pursersd.waits.projection import Projection, Ticket, Tickets
+
+log = logging.getLogger(__name__)
+
+Event = dict[str, object]
+
+RETRY = 1.0
+"""Seconds until an event is judged again whose ticket Central could not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one conversation has been shown already, so that open work is not repeated at once (bridge.md §2.6)."""
+
+    suppression: backlog.Suppression
+    guard: backlog.SyntheticGuard
+
+
+@dataclass(slots=True)
+class _History:
+    """What the entry catchup read: all events up to `head`."""
+
+    head: int
+    events: list[Event] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class BoardWait:
+    """The state of one board in one call of a2a_wait.
+
+    `cursor` is what the caller may go on from: it moves only when all before it was judged, so that a deadline, a
+    cancellation or an error loses nothing.
+    """
+
+    feed: BoardFeed
+    waiter: Waiter
+    watcher: Watcher
+    memory: Memory
+    cursor: int
+    cursor_omitted: bool
+    resynced: bool = False
+    partial: bool = False
+    compacted: compaction.Compacted | None = None
+    warnings: list[dict[str, object]] = field(default_factory=list)
+    _unjudged: list[Page] = field(default_factory=list)
+    _tickets_told: dict[str, Ticket] = field(default_factory=dict)
+    """The tickets behind the journal events that concern the caller."""
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether this board is read by the clock and not by cues."""
+        return self.feed.polls(self.waiter)
+
+    async def enter(self) -> list[Event]:
+        """Read the history after the caller's cursor and the open work; returns what concerns the caller.
+
+        Afterwards the gate is open: live pages continue exactly where the history ended (RB-ORD-001).
+        """
+        self.waiter.begin()
+        history = await self._history()
+        projection = await self._project(history)
+        relevant = self._judge_history(history.events, projection)
+        self.warnings += projection.warnings
+        self.compacted = compaction.compact(history.events, relevant, cursor_omitted=self.cursor_omitted)
+        compacted = self.compacted
+        found = compacted.events if compacted else outcome.merge(relevant, [], self._backlog(projection))
+        self.cursor = history.head
+        self.waiter.open(self.cursor)
+        self.feed.nudge()
+        return self.memory.guard.admit(self.watcher, self.cursor, found)
+
+    async def arrived(self) -> None:
+        """Wait until the feed has pages for this board; may be cancelled without loss."""
+        if not self._unjudged:
+            await self.waiter.arrived()
+
+    async def take(self) -> list[Event]:
+        """Judge the pages that arrived; returns what of them concerns the caller, maybe nothing."""
+        self._unjudged += self.waiter.take()
+        self.feed.nudge()
+        relevant: list[Event] = []
+        while self._unjudged:
+            page = self._unjudged[0]
+            relevant += await self._judge_page(page)
+            self.cursor = page.next_cursor
+            self.resynced |= page.resynced
+            del self._unjudged[0]
+        return relevant
+
+    async def scan(self) -> list[Event]:
+        """Look at the open work again; costs no request while nothing happened on the board."""
+        try:
+            tickets = self._tickets()
+            return self._backlog(await tickets.active(at_least=self.cursor, live=self.feed.is_covered))
+        except CentralError as error:
+            log.info("board %s: scan failed, the next one is due later: %s", self.watcher.board, error)
+            return []
+
+    def returned(self, events: list[Event], *, at_entry: bool) -> None:
+        """These events are the result: the work that they tell of is not shown again at once (D4)."""
+        self.memory.suppression.surfaced(self.watcher, events)
+        for ticket_id in {ticket_of(event) for event in events} & self._tickets_told.keys():
+            self.memory.suppression.told(self.watcher, self._tickets_told[ticket_id])
+        if at_entry:
+            self.memory.guard.returned(self.watcher, self.cursor, events)
+
+    async def _history(self) -> _History:
+        history = _History(self.cursor)
+        try:
+            async for page in self.feed.catchup.pages(self.waiter.seat, None if self.cursor_omitted else self.cursor):
+                history.events += page["events"]
+                history.head = position_after(page)
+                self.resynced |= bool(page.get("resync_required"))
+        except CursorAhead as ahead:
+            self.warnings.append(rules.cursor_ahead_warning(self.cursor, ahead.head))
+            history.head = ahead.head
+        return history
+
+    async def _project(self, history: _History) -> Projection:
+        tickets = self._tickets()
+        live = self.feed.is_covered
+        projection = await tickets.active(at_least=history.head, live=live)
+        wanted = rules.candidates(history.events, self.watcher) if projection.warnings else set()
+        # The listing has no finished tickets; a caller must still learn the end of what it worked on.
+        mine = {str(ticket_of(event)) for event in history.events if relevance.names(event, self.watcher)}
+        await tickets.add(projection, wanted, mine, at_least=history.head, live=live)
+        return projection
+
+    def _judge_history(self, events: list[Event], projection: Projection) -> list[Event]:
+        relevant: list[Event] = []
+        for event in events:
+            self._forget(event)
+            wanted = relevance.needs_ticket(event, self.watcher)
+            if wanted in projection.unknown:
+                self.partial = True
+                relevant.append(rules.unprojected(event, self.watcher))
+                continue
+            ticket = projection.tickets.get(wanted) if wanted else None
+            if (judged := self._decide(event, ticket)) is not None:
+                relevant.append(judged)
+        return relevant
+
+    async def _judge_page(self, page: Page) -> list[Event]:
+        relevant: list[Event] = []
+        for event in page.events:
+            self._forget(event)
+            judged = await self._judge(event, page.next_cursor)
+            if judged is not None:
+                relevant.append(judged)
+        return relevant
+
+    async def _judge(self, event: Event, at_least: int) -> Event | None:
+        wanted = relevance.needs_ticket(event, self.watcher)
+        ticket: Ticket | None = None
+        while wanted:
+            try:
+                ticket = await self._tickets().one(wanted, at_least=at_least, live=self.feed.is_covered)
+                break
+            except (Unreachable, Overloaded):
+                # Without the ticket the event would be dropped or guessed: wait, the deadline of the call is above us.
+                await anyio.sleep(RETRY)
+            except CentralError:
+                return relevance.judge(event, None, self.watcher, lookup_failed=True)
+        return self._decide(event, ticket)
+
+    def _decide(self, event: Event, ticket: Ticket | None) -> Event | None:
+        judged = relevance.judge(event, ticket, self.watcher)
+        if judged is not None and ticket is not None:
+            self._tickets_told[str(ticket["ticket_id"])] = ticket
+        return judged
+
+    def _tickets(self) -> Tickets:
+        return Tickets(self.feed.reads, self.watcher.view)
+
+    def _forget(self, event: Event) -> None:
+        if (ticket_id := ticket_of(event)) is not None:
+            self.memory.suppression.forget_ticket(self.watcher.board, ticket_id)
+
+    def _backlog(self, projection: Projection) -> list[Event]:
+        return backlog.backlog_events(
+            list(projection.tickets.values()),
+            self.watcher,
+            suppressed=self.memory.suppression.suppressed_for(self.watcher),
+        )

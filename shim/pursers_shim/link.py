@@ -1,0 +1,74 @@
+"""One connection to the daemon: from `hello` to its end."""
+
+import socket
+
+from pursers_shim.outbox import Outbox
+from pursers_shim.wire import HELLO, KIND, PROTOCOL, Lines, LineTooLong, encode
+
+__all__ = ["Link", "hello"]
+
+CHUNK = 65536
+"""Bytes read or written at once."""
+
+
+def hello(facts: dict[str, object], resume: dict[str, object] | None) -> bytes:
+    """The first line of a shim's link. `facts` describe the shim, `resume` what it wants to go on with."""
+    greeting = {KIND: HELLO, "protocol": list(PROTOCOL), "role": "shim"} | facts
+    return encode(greeting if resume is None else greeting | {"resume": resume})
+
+
+class Link:
+    """A non-blocking socket with a queue of lines. Close it once; a lost peer shows as the end of `receive`."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.fd = connection.fileno()
+        self.outbox = Outbox()
+        self.is_welcome = False
+        """The daemon has answered `welcome`: MCP lines may go both ways."""
+        self.is_leaving = False
+        """The daemon said that it goes: nothing is sent any more, its last answers are still read."""
+        self.asked: set[str] = set()
+        """Ids of requests that the daemon made to the host on this link and that are unanswered."""
+        self._connection = connection
+        self._lines = Lines()
+        self._is_deaf = False
+
+    def __repr__(self) -> str:
+        return f"<Link fd={self.fd} welcome={self.is_welcome} leaving={self.is_leaving} {self.outbox!r}>"
+
+    def receive(self) -> list[bytes | LineTooLong] | None:
+        """The lines that have arrived; None when there will be no more. An unfinished last line is dropped."""
+        try:
+            data = self._connection.recv(CHUNK)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        return self._lines.feed(data) if data else None
+
+    def send(self, line: bytes, tag: str | None = None) -> None:
+        """Queue one line, newline included."""
+        if not self.is_leaving:
+            self.outbox.push(line, tag)
+
+    def flush(self) -> list[str]:
+        """Write what the socket takes; return the tags of the lines that have gone out in full."""
+        gone: list[str] = []
+        while self.wants_to_write:
+            try:
+                gone += self.outbox.write(self._connection.send, CHUNK)
+            except BlockingIOError:
+                break
+            except OSError:
+                # The end shows when all that the daemon wrote before has been read.
+                self._is_deaf = True
+        return gone
+
+    @property
+    def wants_to_write(self) -> bool:
+        """Whether bytes are queued and the other end may still take them."""
+        return self.outbox.size > 0 and not self._is_deaf and not self.is_leaving
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()

@@ -1,0 +1,39 @@
+"""Bytes on their way into a descriptor that takes only some of them at a time."""
+
+from collections import deque
+from collections.abc import Callable
+
+__all__ = ["Outbox"]
+
+
+class Outbox:
+    """A queue of lines. A line may carry a tag, which `write` reports once the whole line has been taken."""
+
+    def __init__(self) -> None:
+        self._lines: deque[tuple[memoryview, str | None]] = deque()
+        self.size = 0
+        """Bytes not yet written."""
+
+    def __repr__(self) -> str:
+        return f"<Outbox {len(self._lines)} lines {self.size} bytes>"
+
+    def push(self, line: bytes, tag: str | None = None) -> None:
+        """Append one line, newline included."""
+        self._lines.append((memoryview(line), tag))
+        self.size += len(line)
+
+    def write(self, taking: Callable[[memoryview], int], most: int) -> list[str]:
+        """Offer up to `most` bytes of the first line to `taking`, once; return its tag if the line is now complete.
+
+        `taking` says how many bytes it took. What it raises passes through and leaves the queue as it was.
+        """
+        if not self._lines:
+            return []
+        rest, tag = self._lines[0]
+        taken = taking(rest[:most])
+        self.size -= taken
+        if taken < len(rest):
+            self._lines[0] = (rest[taken:], tag)
+            return []
+        self._lines.popleft()
+        return [] if tag is None else [tag]

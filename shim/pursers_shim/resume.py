@@ -1,0 +1,270 @@
+"""What must survive the loss of a link: the opening exchange, the unanswered requests, what the host was not told yet.
+
+Bookkeeping only: no clock, no descriptor, no byte is read or written here. The relay tells it what happened and asks what
+to say. Exactly one answer reaches the host for each request id: an answer passes only while its request is in the table.
+"""
+
+import json
+from collections.abc import Iterator
+
+from pursers_shim.message import PRIVATE_PREFIX, Notification, Request
+from pursers_shim.wire import DELIVERED, encode, notification
+
+__all__ = [
+    "CANCELLED",
+    "EARLY_AFTER",
+    "EARLY_METHODS",
+    "HOPELESS_GRACE",
+    "INITIALIZE",
+    "RESUME_GRACE",
+    "START_GRACE",
+    "TOOL_CALL",
+    "Patience",
+    "Pending",
+    "Resume",
+]
+
+INITIALIZE = "initialize"
+INITIALIZED = "notifications/initialized"
+CANCELLED = "notifications/cancelled"
+TOOL_CALL = "tools/call"
+
+EARLY_METHODS = (INITIALIZE, "server/discover", "ping", "tools/list")
+"""What a host asks before it does anything else, and does not wait for long."""
+
+EARLY_AFTER = 0.4
+"""Seconds until the shim answers one of EARLY_METHODS itself: hosts give up after 0.6 s (`codex exec`, measured)."""
+
+START_GRACE = 10.0
+"""Seconds that a request waits for a daemon, counted from its arrival."""
+
+RESUME_GRACE = 30.0
+"""Seconds that a request which was there before the link was lost waits for the next one, counted from the loss."""
+
+HOPELESS_GRACE = 1.0
+"""Seconds that a request waits when only a person can make a daemon appear."""
+
+REPLAY_ID = PRIVATE_PREFIX + "opening"
+"""The id of a replayed `initialize`. It is in no table, so the answer, which the host already has, goes nowhere."""
+
+ENTRY_COST = 1024
+"""Bytes, about, that the table takes for an entry beside its line."""
+
+REMEMBERED = 1000
+"""Most reports and cancellations kept for the next link; the oldest are forgotten first."""
+
+
+class Pending:
+    """A request that the host waits for, or a notification that waits for a link."""
+
+    __slots__ = ("arrived", "declined", "line", "on_link", "request", "sent")
+
+    def __init__(self, line: bytes, request: Request | None, arrived: float) -> None:
+        self.line = line
+        self.request = request
+        """None for a notification."""
+        self.arrived = arrived
+        """Monotonic seconds."""
+        self.on_link = False
+        """Handed to the link that is up now."""
+        self.sent = False
+        """A whole line of it has gone into some link: the daemon may have acted on it."""
+        self.declined = False
+        """There is no early answer to it."""
+
+
+class Resume:
+    """One conversation as the shim remembers it."""
+
+    # The only owner of all that outlives a link; the relay changes it through these methods alone.
+
+    def __init__(self) -> None:
+        self.unsent_bytes = 0
+        """Of the lines that no link has taken in full."""
+        self.kept_bytes = 0
+        """Of all lines in the table and what the table itself takes for them."""
+        self._known: dict[str, object] = {}
+        self._opening: bytes | None = None
+        self._initialized: bytes | None = None
+        self._table: dict[str, Pending] = {}
+        self._notes = 0
+        self._given_up: dict[str, None] = {}
+        self._delivered: dict[str, None] = {}
+
+    def __repr__(self) -> str:
+        return f"<Resume {len(self._table)} pending, {self.unsent_bytes} bytes unsent, open={self.is_open}>"
+
+    def __contains__(self, key: str) -> bool:
+        """Whether a request of this id is unanswered."""
+        return key in self._table
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the legacy handshake was answered."""
+        return self._opening is not None
+
+    def welcomed(self, welcome: dict[str, object]) -> None:
+        """Remember what the daemon calls this conversation."""
+        self._known = {name: welcome.get(name) for name in ("conversation", "daemon_epoch", "link_epoch")}
+
+    def hello(self, now: float) -> dict[str, object] | None:
+        """The `resume` member of the next hello, or None if no daemon has welcomed us yet."""
+        if not self._known:
+            return None
+        sent = [
+            {"id": pending.request.id, "age_s": round(now - pending.arrived, 3)}
+            for pending in self._table.values()
+            if pending.sent and pending.request is not None
+        ]
+        return self._known | {"pending": sent}
+
+    def add(self, request: Request, now: float) -> None:
+        """Take a request of the host, whose id must not be in use."""
+        self._enter(request.key, Pending(request.line, request, now))
+
+    def note(self, message: Notification, now: float) -> str | None:
+        """Take a notification of the host; the key under which it waits for a link, None if it is part of the opening."""
+        if message.method == INITIALIZED:
+            self._initialized = message.line
+            return None
+        self._notes += 1
+        key = f"note {self._notes}"  # no JSON id begins with a letter
+        self._enter(key, Pending(message.line, None, now))
+        return key
+
+    def cancel(self, key: str) -> Pending | None:
+        """The host wants no answer to this request any more. None if it is not pending."""
+        return self._drop(key, later=True)
+
+    def give_up(self, pending: Pending) -> None:
+        """The shim answers this request itself; should the daemon know it, it hears of that on the next link."""
+        if pending.request is not None:
+            self._drop(pending.request.key, later=pending.request.method != INITIALIZE)
+
+    def answered(self, key: str, *, is_result: bool) -> Pending | None:
+        """An answer to this request is about to go to the host. None: nobody waits for it, drop it."""
+        pending = self._drop(key, later=False)
+        if pending is not None and pending.request is not None and pending.request.method == INITIALIZE and is_result:
+            self._opening = pending.line
+        return pending
+
+    def delivered(self, key: str) -> None:
+        """The answer to this request was written to the host: tell the daemon, on this link or the next."""
+        self._delivered[key] = None
+        _forget_oldest(self._delivered)
+
+    def take_reports(self) -> Iterator[bytes]:
+        """Lines that tell the daemon which answers were delivered, each once."""
+        while self._delivered:
+            key = next(iter(self._delivered))
+            del self._delivered[key]
+            yield notification(DELIVERED, {"id": json.loads(key)})
+
+    def attach(self) -> Iterator[tuple[bytes, str | None]]:
+        """All that a new link must carry first, in order: (line, key of the table entry it belongs to).
+
+        The opening exchange, the pending requests and held notifications as they came, then what the daemon must know.
+        """
+        waiting = {key: p for key, p in self._table.items() if not p.on_link}
+        first = next((k for k, p in waiting.items() if p.request is not None and p.request.method == INITIALIZE), None)
+        if self._opening is not None:
+            yield _with_id(self._opening, REPLAY_ID), None
+        elif first is not None:
+            yield self._handed_over(first, waiting.pop(first))
+        if self._initialized is not None and (self._opening is not None or first is not None):
+            yield self._initialized, None
+        for key, pending in waiting.items():
+            yield self._handed_over(key, pending)
+        while self._given_up:
+            key = next(iter(self._given_up))
+            del self._given_up[key]
+            yield notification(CANCELLED, {"requestId": json.loads(key), "reason": "answered without you"}), None
+
+    def hand_over(self, key: str) -> tuple[bytes, str]:
+        """The line of one entry for the link that is up."""
+        return self._handed_over(key, self._table[key])
+
+    def was_sent(self, key: str) -> None:
+        """The link has taken the whole line."""
+        pending = self._table.get(key)
+        if pending is None or not pending.on_link:
+            return
+        if pending.request is None:
+            self._drop(key, later=False)
+        elif not pending.sent:
+            pending.sent = True
+            self.unsent_bytes -= len(pending.line)
+
+    def detach(self) -> None:
+        """The link is gone: whatever was handed to it must be handed to the next one."""
+        for pending in self._table.values():
+            pending.on_link = False
+
+    def pending(self) -> list[Pending]:
+        """The requests that the host waits for, oldest first."""
+        return [p for p in self._table.values() if p.request is not None]
+
+    def _enter(self, key: str, pending: Pending) -> None:
+        self._table[key] = pending
+        self.unsent_bytes += len(pending.line)
+        self.kept_bytes += len(pending.line) + ENTRY_COST
+
+    def _drop(self, key: str, *, later: bool) -> Pending | None:
+        """Remove an entry; with `later`, tell the daemon on the next link if it may know it from an earlier one."""
+        pending = self._table.pop(key, None)
+        if pending is None:
+            return None
+        self.kept_bytes -= len(pending.line) + ENTRY_COST
+        if not pending.sent:
+            self.unsent_bytes -= len(pending.line)
+        elif later and not pending.on_link:
+            self._given_up[key] = None
+            _forget_oldest(self._given_up)
+        return pending
+
+    @staticmethod
+    def _handed_over(key: str, pending: Pending) -> tuple[bytes, str]:
+        pending.on_link = True
+        return pending.line, key
+
+
+class Patience:
+    """Until when a request waits for the daemon. Times are monotonic seconds; infinity stands for never."""
+
+    def __init__(self, now: float) -> None:
+        self.down_since: float | None = now
+        """Since when no daemon has welcomed us; None while one has."""
+        self.is_alive = False
+        """The daemon has answered something on this link."""
+        self.is_hopeless = False
+        """Only a person can make a daemon appear."""
+
+    def early_at(self, pending: Pending) -> float:
+        """When the request gets an early answer.
+
+        The wait is spent once per outage: a host asks for the tools only after it has the answer to `initialize`.
+        """
+        if self.is_alive or pending.declined or pending.request is None or pending.request.method not in EARLY_METHODS:
+            return float("inf")
+        if self.down_since is None:
+            return pending.arrived + EARLY_AFTER
+        return max(pending.arrived, self.down_since + EARLY_AFTER)
+
+    def give_up_at(self, pending: Pending) -> float:
+        """When the request is answered with an error. Never while a daemon has it, however slow that is."""
+        if self.down_since is None or pending.request is None:
+            return float("inf")
+        if pending.arrived < self.down_since:
+            return self.down_since + RESUME_GRACE
+        return pending.arrived + (HOPELESS_GRACE if self.is_hopeless else START_GRACE)
+
+
+def _with_id(line: bytes, identity: str) -> bytes:
+    message = json.loads(line)
+    message["id"] = identity
+    return encode(message)
+
+
+def _forget_oldest(keys: dict[str, None]) -> None:
+    while len(keys) > REMEMBERED:
+        del keys[next(iter(keys))]

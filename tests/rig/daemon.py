@@ -1,0 +1,178 @@
+"""A private home for one daemon: its folder, the environment of everything that belongs to it, and a clean end."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from pursers_shim import paths
+from rig import processes
+from rig.shim import SHIM, ShimProcess
+from rig.wait import until
+
+START_TIMEOUT = 15.0  # seconds until a started daemon must listen
+CTL_TIMEOUT = 30.0  # seconds for one pursersctl command
+
+DAEMON = str(processes.BIN / "pursersd")
+CTL = str(processes.BIN / "pursersctl")
+
+
+class Home:
+    """A PURSERSD_HOME under /tmp; short, because a socket's path is limited. `close()` leaves no process and no file.
+
+    `variables` go into the environment of everything started here.
+    """
+
+    def __init__(self, **variables: str) -> None:
+        # The run's name in the path is how processes.of_this_run finds a daemon that dropped its environment.
+        self.folder = Path(tempfile.mkdtemp(prefix=f"pd-{processes.RUN}-", dir="/tmp"))
+        self.socket = Path(paths.place({paths.HOME_VARIABLE: str(self.folder)}).socket)
+        self._variables = variables
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._shims: list[ShimProcess] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def environment(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        board: str | None = None,
+        agent: str | None = None,
+        role: str | None = "worker",
+        extra: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """The environment of a host's server entry that lives in this home; what is None stays unset."""
+        settings = {
+            "ONBOARD_CENTRAL_URL": url,
+            "ONBOARD_CENTRAL_TOKEN": token,
+            "ONBOARD_BOARD_ID": board,
+            "ONBOARD_AGENT_NAME": agent,
+            "PURSERS_ROLE": role,
+        }
+        private = {
+            "HOME": str(self.folder / "user"),
+            "PURSERSD_HOME": str(self.folder),
+            # The bridge knows nothing of PURSERSD_HOME; keep its files here as well.
+            "PURSERS_BRIDGE_STATE_DIR": str(self.folder / "bridge"),
+            "PURSERS_BRIDGE_STATS": str(self.folder / "bridge-stats.json"),
+        }
+        given = {name: value for name, value in settings.items() if value is not None}
+        return processes.environment({**private, **self._variables, **given, **(extra or {})})
+
+    def shim(self, environment: Mapping[str, str] | None = None, *arguments: str, hosted: bool = False) -> ShimProcess:
+        """Start a shim here; `close()` ends it if nobody did before."""
+        shim = ShimProcess([SHIM, *arguments], environment or self.environment(), hosted=hosted)
+        self._shims.append(shim)
+        return shim
+
+    def start_daemon(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start `pursersd --foreground` and return when it listens."""
+        with (self.folder / "daemon.out").open("ab") as output:
+            daemon = subprocess.Popen(
+                [DAEMON, "--foreground", *arguments],
+                env=self.environment(role=None),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._started.append(daemon)
+        until(lambda: self._listens(daemon), START_TIMEOUT, "the daemon listens")
+        return daemon
+
+    def daemons(self) -> list[psutil.Process]:
+        """The daemon processes of this home; more than one is a bug, unless one of them is leaving."""
+        return [process for process in processes.of_home(self.folder) if _is_daemon(process)]
+
+    def daemon_pid(self) -> int:
+        """The process id of the one daemon of this home."""
+        found = self.daemons()
+        assert len(found) == 1, f"not one daemon but {len(found)}: {processes.describe(found)}"
+        return int(found[0].pid)
+
+    def ctl(self, *arguments: str, timeout: float = CTL_TIMEOUT) -> "subprocess.CompletedProcess[str]":
+        """Run pursersctl here."""
+        return subprocess.run(
+            [CTL, *arguments],
+            env=self.environment(role=None),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def ps(self) -> list[dict[str, Any]]:
+        """The rows of `pursersctl ps --json`; AssertionError if there is no daemon."""
+        rows: list[dict[str, Any]] = self._json("ps")["seats"]
+        return rows
+
+    def status(self) -> dict[str, Any]:
+        """The answer of `pursersctl status --json`; AssertionError if there is no daemon."""
+        return self._json("status")
+
+    def output(self) -> str:
+        """What daemons started by `start_daemon` printed."""
+        file = self.folder / "daemon.out"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def close(self) -> None:
+        """End every process of this home and remove its folder; AssertionError if a process stays."""
+        for shim in self._shims:
+            shim.close()
+        for daemon in self._started:
+            _continue(daemon.pid)
+            processes.stop(daemon, (signal.SIGTERM,))
+        rest = processes.of_home(self.folder)
+        for process in rest:
+            _continue(process.pid)
+        processes.end(rest)
+        shutil.rmtree(self.folder)
+
+    def _json(self, verb: str) -> dict[str, Any]:
+        done = self.ctl(verb, "--json")
+        assert done.returncode == 0, f"pursersctl {verb}: exit {done.returncode}: {done.stdout} {done.stderr}"
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def _listens(self, daemon: "subprocess.Popen[bytes]") -> bool:
+        if daemon.poll() is not None:
+            raise RuntimeError(f"the daemon ended with {daemon.returncode}: {self.output()[-2000:]}")
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(self.socket))
+            except OSError:
+                return False
+        return True
+
+
+def _is_daemon(process: psutil.Process) -> bool:
+    try:
+        words = process.cmdline()[:4]
+    except psutil.Error:
+        return False
+    return any(Path(word).name == "pursersd" or word.startswith("pursersd.") for word in words)
+
+
+def _continue(pid: int) -> None:
+    """A stopped process (SIGSTOP) cannot obey a SIGTERM."""
+    try:
+        psutil.Process(pid).resume()
+    except psutil.NoSuchProcess:
+        return

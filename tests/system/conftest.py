@@ -1,0 +1,32 @@
+"""Fixtures for tests with real processes: conversations in a private home."""
+
+from collections.abc import Callable
+
+import pytest
+
+from rig.central import Central
+from rig.daemon import Home
+from rig.shim import ShimProcess
+
+Converse = Callable[..., ShimProcess]
+
+
+@pytest.fixture
+def converse(central: Central, home: Home, board: str) -> Converse:
+    """Starts a conversation through a shim and finishes its handshake; `home` ends it.
+
+    converse(agent, subject="ann", url=None, hosted=False, **environment): `url` may be a proxy's.
+    """
+    tokens: dict[str, str] = {}
+
+    def start(
+        agent: str, subject: str = "ann", url: str | None = None, *, hosted: bool = False, **environment: str
+    ) -> ShimProcess:
+        if subject not in tokens:
+            tokens[subject] = central.worker(subject, board)
+        place = home.environment(url or central.url, tokens[subject], board, agent, extra=environment)
+        shim = home.shim(place, hosted=hosted)
+        shim.initialize()
+        return shim
+
+    return start

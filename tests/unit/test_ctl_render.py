@@ -1,0 +1,67 @@
+"""pursersctl.render: structs in, lines out, compared with template files."""
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from pursersctl.render import duration, plain, ps, size, status
+from pursersctl.table import Line
+from pursersd import api
+from unit.ctl_samples import SEATS, STATUS, seat
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def same_as(name: str, lines: list[Line]) -> None:
+    assert plain(lines) == (DATA / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_ps(width: int) -> None:
+    same_as(f"ctl_ps_{width}.txt", ps(api.Ps(seats=SEATS), width))
+
+
+def test_ps_without_conversations() -> None:
+    assert plain(ps(api.Ps(seats=[]))) == "No conversations.\n"
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100, 140])
+def test_ps_fits(width: int) -> None:
+    assert all(cell_len(line) <= width for line in plain(ps(api.Ps(seats=SEATS), width)).splitlines())
+
+
+def test_ps_sorts_by_board_seat_and_conversation_and_the_unknown_last() -> None:
+    rows = [line.split()[0] for line in plain(ps(api.Ps(seats=SEATS), 200)).splitlines()[1:6]]
+    assert rows == ["the-seat-of-somebody-who-likes-long-names", "bench-r1", "bench-w1", "bench-w1", "–"]
+    shims = [line.split()[6] for line in plain(ps(api.Ps(seats=SEATS), 200)).splitlines()[3:5]]
+    assert shims == ["1020420", "20419"]
+
+
+def test_a_name_with_escapes_is_harmless() -> None:
+    assert "\x1b" not in plain(ps(api.Ps(seats=[seat(host="\x1b[31mred", seat="a\nb")])))
+
+
+def test_status() -> None:
+    same_as("ctl_status.txt", status(STATUS, stopped=False, version="0.1.0", width=80))
+
+
+def test_status_says_that_automatic_start_is_off() -> None:
+    assert "Turn it on with: pursersctl start" in plain(status(STATUS, stopped=True, version="0.1.0"))
+
+
+def test_status_says_that_the_versions_differ() -> None:
+    text = plain(status(STATUS, stopped=False, version="0.2.0", width=120))
+    assert "The daemon is version 0.1.0, pursersctl is 0.2.0. Run: pursersctl restart" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-1, "0s"), (0, "0s"), (12.9, "12s"), (59.99, "59s"), (60, "1m"), (7199, "1h"), (7200, "2h"), (86400 * 5, "5d")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_sizes() -> None:
+    assert (size(512 * 1024), size(58 * 1024 * 1024)) == ("512 KiB", "58 MiB")
