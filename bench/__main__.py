@@ -29,10 +29,7 @@ def main() -> int:
         runs[program.name, n] = _run(console, program, n, QUICK_IDLE_S if options.quick else IDLE_S[program.name])
     ratio = None if options.only == "bridge" else _shim_memory_ratio()
     check_nothing_left()
-    if options.only == "bridge":
-        print_report(console, runs, [])
-        return 0
-    judged = verdicts(runs, ratio)
+    judged = [] if options.only == "bridge" else verdicts(runs, ratio)
     print_report(console, runs, judged)
     if not options.quick and options.only is None:
         write_document(runs, judged, time.perf_counter() - began)

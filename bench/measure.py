@@ -17,8 +17,8 @@ from rig.wait import until
 
 BOARD = "bench"
 SUBJECT = "bench"
-SAMPLES = 60  # wake latencies to collect, at least; with at least MIN_EVENTS events
-MIN_EVENTS = 5
+SAMPLES = 60  # wake latencies to collect, within the limits of the next line
+EVENTS = (5, 15)  # fewest and most events
 LEAVE_S = 0.5  # seconds after the end of stdin at which nothing may be alive
 LEAVE_LIMIT_S = 15.0  # seconds after which we stop waiting for them
 SETTLE_S = 0.5  # seconds after the last wake in which late requests still count for the event
@@ -88,7 +88,7 @@ def _start(crowd: Crowd, proxy: Proxy, figures: Figures, say: Say) -> None:
 def _wake(
     crowd: Crowd, central: Central, proxy: Proxy, daemon: list[psutil.Process], figures: Figures, say: Say
 ) -> None:
-    events = max(MIN_EVENTS, -(-SAMPLES // figures.n))
+    events = min(max(EVENTS[0], -(-SAMPLES // figures.n)), EVENTS[1])
     for number in range(events):
         say(f"event {number + 1} of {events}")
         if number:

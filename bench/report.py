@@ -25,14 +25,16 @@ HOW = """\
 that counts requests, connections and streams; shim and bridge ran one after the other on the same machine with the same
 script. Every conversation is a process with its own pipes and environment, as a host starts it; all use one credential.
 
-* *Start*: process started → answer of `initialize` (or `tools/list`), one conversation at a time, median. The daemon runs.
-* *Memory*: PSS of all processes while every wait blocks, the daemon included; a page shared by k processes counts 1/k each.
+* *Start*: process started → answer of `initialize` (or `tools/list`), one conversation at a time, median;
+  a daemon is running.
+* *Memory*: PSS of all processes while every wait blocks, daemon included; a page shared by k processes counts 1/k
+  each.
 * *Wake*: `ticket_create` sent → answer of `a2a_wait` complete at the host. The *floor* is one bare listener that reads
   one page when it is cued, through the same proxy in the same run: the least that any client can need.
 * *Requests per event*: all MCP requests to Central between the event and half a second after the last wake.
 * *Early returns*: waits that came back although nothing had happened since their cursor.
-* The bridge is measured in the multi-board form of `a2a_wait`, its faster one: its single-board form notices a live event
-  only at the next maintenance tick, up to 30 s later. Ours is measured in the single-board form.
+* The bridge is measured in the multi-board form of `a2a_wait`, its faster one: its single-board form notices a live
+  event only at the next maintenance tick, up to 30 s later. Ours is measured in the single-board form.
 * The memory of 50 bridges is extrapolated along the line through its measured counts.
 """
 
@@ -52,12 +54,14 @@ def print_report(console: Console, runs: Runs, judged: list[Verdict]) -> None:
     for verdict in judged:
         style = {True: "green", False: "bold red", None: "dim"}[verdict.met]
         targets.add_row(verdict.name, verdict.target, verdict.seen, verdict.compared_with, _word(verdict), style=style)
-    console.print(figures, targets, sep="\n")
+    console.print(figures)
+    if judged:
+        console.print(targets)
 
 
 def write_document(runs: Runs, judged: list[Verdict], took_s: float) -> None:
     """Write docs/benchmarks.md; the notes at its end stay."""
-    wanted = [(v.name, v.target, v.seen, v.compared_with, _word(v)) for v in judged]
+    wanted: list[Row] = [(v.name, v.target, v.seen, v.compared_with, _word(v)) for v in judged]
     parts = [
         "# Benchmarks",
         HOW.strip(),

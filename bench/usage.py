@@ -44,7 +44,7 @@ def bare_python_mib() -> tuple[float, float]:
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    # The scheduler counts nanoseconds per thread; the classic counters count ticks of 10 ms, too coarse for an idle one.
+    # The scheduler counts nanoseconds per thread; the classic counters count ticks of 10 ms, too coarse for idle.
     try:
         threads = list(Path(f"/proc/{process.pid}/task").iterdir())
         return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9

@@ -21,7 +21,7 @@ CHUNK = 256 * 1024
 SKEW = "protocol"
 """Error code, here and in the daemon's `refuse`, for two versions that cannot talk."""
 
-T = TypeVar("T")
+Answer = TypeVar("Answer", api.Ps, api.Status)
 
 
 class _Greeting(msgspec.Struct, frozen=True):
@@ -56,12 +56,15 @@ def ask(place: Place, verb: str, params: dict[str, object] | None = None, *, tim
             raise _skew(str(error)) from error
 
 
-def read(result: bytes, kind: type[T]) -> T:
-    """The struct in a result. Raises Refused if the daemon speaks another version of it."""
+def read(result: bytes, kind: type[Answer]) -> Answer:
+    """The struct in a result. Raises Refused if the daemon speaks another version of it than we."""
     try:
-        return msgspec.json.decode(result, type=kind)
+        answer = msgspec.json.decode(result, type=kind)
     except msgspec.DecodeError as error:
         raise _skew(str(error)) from error
+    if answer.schema != api.SCHEMA:
+        raise _skew(f"it answers in schema {answer.schema}, not {api.SCHEMA}")
+    return answer
 
 
 def not_running(place: Place) -> NotRunning:

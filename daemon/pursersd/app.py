@@ -75,8 +75,8 @@ class App:
         )
         listener = Listener(self._conversations, control, build(), epoch)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._centrals.run)
-            tasks.start_soon(self._conversations.run)
+            await tasks.start(self._centrals.run)
+            await tasks.start(self._conversations.run)
             tasks.start_soon(self._watch_signals)
             if self._options.started_by == "auto" and self._options.idle_exit_s > 0:
                 tasks.start_soon(self._watch_idleness)

@@ -99,3 +99,9 @@ class InstanceMismatch(CentralError):
     """The Central at this URL is not the one that the conversation was told to expect."""
 
     code = "instance_mismatch"
+
+
+class RegistryError(PursersError):
+    """The project registry of a board is stored but not valid; the text names the place and the repair."""
+
+    code = "registry"

@@ -58,6 +58,8 @@ class Listener:
                 await self._welcome(stream)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream) as error:
                 log.debug("a connection broke: %r", error)
+            except Exception:  # whatever one connection brought about, the others go on
+                log.exception("a connection failed")
 
     async def _welcome(self, stream: SocketStream) -> None:
         uid = peer_uid(stream.extra(SocketAttribute.raw_socket))

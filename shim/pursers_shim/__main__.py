@@ -6,6 +6,8 @@ Only what is needed before stdout is safe is imported at the top; a stray print 
 import os
 import sys
 
+from pursers_shim import __version__
+
 __all__ = ["main"]
 
 USAGE = """\
@@ -25,19 +27,16 @@ def main() -> None:
     """Run the shim and end the process: 0 for a normal end, 1 without stdout, 2 for arguments it does not know."""
     parent = os.getppid()
     arguments = sys.argv[1:]
-    if arguments in (["--version"], ["--help"], ["-h"]):
-        from pursers_shim import __version__
-
-        print(
-            f"pursers-shim {__version__}" if arguments == ["--version"] else USAGE,
-            end="\n" if "version" in arguments[0] else "",
-        )
-        return
-    if arguments:
+    if arguments in (["--help"], ["-h"]):
+        print(USAGE, end="")
+    elif arguments == ["--version"]:
+        print(f"pursers-shim {__version__}")
+    elif arguments:
         print(f"pursers-shim: unknown arguments: {' '.join(arguments)}\nTry: pursers-shim --help", file=sys.stderr)
         sys.exit(2)
-    # Nothing is left to do at the end, and a flush of a broken stderr would only complain.
-    os._exit(_serve(parent))
+    else:
+        # Nothing is left to do at the end, and a flush of a broken stderr would only complain.
+        os._exit(_serve(parent))
 
 
 def _serve(parent: int) -> int:
@@ -52,13 +51,14 @@ def _serve(parent: int) -> int:
         return 1
     os.dup2(2, 1)
     wake = _end_on_signals()
+    facts = _facts(parent)
     from pursers_shim.dial import Dialer
     from pursers_shim.early import Early, unavailable
     from pursers_shim.host import Host
     from pursers_shim.relay import Relay
 
     host = Host(0, stdout)
-    Relay(host, Dialer(os.environ), _facts(parent), Early().answer, unavailable, wake).run()
+    Relay(host, Dialer(os.environ), facts, Early().answer, unavailable, wake).run()
     return 0
 
 
@@ -86,7 +86,6 @@ def _end_on_signals() -> int:
 
 def _facts(parent: int) -> dict[str, object]:
     """What `hello` says about this process."""
-    from pursers_shim import __version__
     from pursers_shim.wire import process_start, readable, relayed_environment
 
     try:

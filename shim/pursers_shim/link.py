@@ -3,9 +3,9 @@
 import socket
 
 from pursers_shim.outbox import Outbox
-from pursers_shim.wire import HELLO, KIND, PROTOCOL, Lines, LineTooLong, encode
+from pursers_shim.wire import HELLO, KIND, MAX_LINE, PROTOCOL, REFUSE, WELCOME, Lines, LineTooLong, encode
 
-__all__ = ["Link", "hello"]
+__all__ = ["Link", "Refusal", "Welcome", "greeting", "hello"]
 
 CHUNK = 65536
 """Bytes read or written at once."""
@@ -15,6 +15,39 @@ def hello(facts: dict[str, object], resume: dict[str, object] | None) -> bytes:
     """The first line of a shim's link. `facts` describe the shim, `resume` what it wants to go on with."""
     greeting = {KIND: HELLO, "protocol": list(PROTOCOL), "role": "shim"} | facts
     return encode(greeting if resume is None else greeting | {"resume": resume})
+
+
+class Welcome:
+    """The daemon takes us in."""
+
+    __slots__ = ("line_limit", "names")
+
+    def __init__(self, value: dict[str, object]) -> None:
+        self.names = value
+        """What the daemon calls the conversation, among others; see Resume.welcomed."""
+        limits = value.get("limits")
+        limit = limits.get("line") if isinstance(limits, dict) else None
+        self.line_limit = limit if isinstance(limit, int) and 0 < limit < MAX_LINE else MAX_LINE
+
+
+class Refusal:
+    """The daemon sends us away; `is_final`: asking again by ourselves does not help."""
+
+    __slots__ = ("is_final", "text")
+
+    def __init__(self, text: str, is_final: bool) -> None:
+        self.text = text
+        self.is_final = is_final
+
+
+def greeting(value: dict[str, object]) -> Welcome | Refusal:
+    """What the first line of the daemon means."""
+    version = value.get("protocol")
+    if value.get(KIND) == WELCOME and isinstance(version, int) and PROTOCOL[0] <= version <= PROTOCOL[1]:
+        return Welcome(value)
+    if value.get(KIND) == REFUSE:
+        return Refusal(f"The daemon refused this conversation: {value.get('text')}", not value.get("retryable"))
+    return Refusal("What listens at the daemon's socket does not speak this program's link protocol.", False)
 
 
 class Link:

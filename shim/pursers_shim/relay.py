@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pursers_shim.dial import Dialer, Trouble
 from pursers_shim.host import BROKEN, HANG_UP, Host, HostGone
-from pursers_shim.link import Link, hello
+from pursers_shim.link import Link, Refusal, Welcome, greeting, hello
 from pursers_shim.message import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -28,19 +28,7 @@ from pursers_shim.message import (
     too_long,
 )
 from pursers_shim.resume import CANCELLED, TOOL_CALL, Patience, Pending, Resume
-from pursers_shim.wire import (
-    DRAIN,
-    EXIT,
-    KIND,
-    MAX_LINE,
-    PROTOCOL,
-    REFUSE,
-    RESTART,
-    STOP,
-    WELCOME,
-    LineTooLong,
-    notification,
-)
+from pursers_shim.wire import DRAIN, EXIT, MAX_LINE, RESTART, STOP, LineTooLong, notification
 
 __all__ = ["Relay"]
 
@@ -296,7 +284,7 @@ class Relay:
             return  # nothing but messages may reach the host
         method = value.get("method")
         if not link.is_welcome:
-            self._greeted(link, value)
+            self._greeted(link, greeting(value))
         elif isinstance(method, str) and method.startswith(PRIVATE_PREFIX):
             self._told(link, method, value.get("params"))
         elif isinstance(method, str):
@@ -315,31 +303,21 @@ class Relay:
             text = f"The answer is longer than {MAX_LINE} bytes and cannot be passed on. Ask for less."
             self._host.send(error(identity, INTERNAL_ERROR, text))
 
-    def _greeted(self, link: Link, value: dict[str, object]) -> None:
-        version = value.get("protocol")
-        if value.get(KIND) == WELCOME and isinstance(version, int) and PROTOCOL[0] <= version <= PROTOCOL[1]:
-            self._welcomed(link, value)
+    def _greeted(self, link: Link, greeted: Welcome | Refusal) -> None:
+        if isinstance(greeted, Refusal):
+            why = Trouble(greeted.text, "Look at it with: pursersctl status", greeted.is_final)
+            self._dropped(link)
+            self._dialer.lost(why)
+            if greeted.is_final:
+                self._is_parked = True
+                self._fail_all(why)
             return
-        if value.get(KIND) == REFUSE:
-            text, is_final = f"The daemon refused this conversation: {value.get('text')}", not value.get("retryable")
-        else:
-            text, is_final = "What listens at the daemon's socket does not speak this program's link protocol.", False
-        why = Trouble(text, "Look at it with: pursersctl status", is_final)
-        self._dropped(link)
-        self._dialer.lost(why)
-        if is_final:
-            self._is_parked = True
-            self._fail_all(why)
-
-    def _welcomed(self, link: Link, welcome: dict[str, object]) -> None:
         link.is_welcome = True
         self._is_restarting = False
         self._patience.down_since = None
         self._dialer.welcomed()
-        limits = welcome.get("limits")
-        limit = limits.get("line") if isinstance(limits, dict) else None
-        self._line_limit = limit if isinstance(limit, int) and 0 < limit < MAX_LINE else MAX_LINE
-        self._resume.welcomed(welcome)
+        self._line_limit = greeted.line_limit
+        self._resume.welcomed(greeted.names)
         for line, key in self._resume.attach():
             link.send(line, key)
 

@@ -3,6 +3,7 @@
 Run as a program it reads a Script as JSON from its argument and prints "ready" when it holds the lock and listens.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self, TextIO
 
 from pursers_shim import launch, paths
 from rig import processes
@@ -53,7 +54,7 @@ class ScriptedDaemon:
         return self.process.pid
 
     def received(self) -> list[dict[str, Any]]:
-        """The lines that clients sent so far."""
+        """The messages that clients sent so far; `seen` is what the runtime folder looked like at that moment."""
         file = self.home / RECEIVED
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -86,16 +87,18 @@ def main(script: Script) -> None:
     with open(f"{place.home}/{RECEIVED}", "a") as received:
         while True:
             link, _ = listener.accept()
-            with link, link.makefile("rwb") as stream:
-                serve(script, stream, received)
+            # A client that gave up, as after a SIGSTOP, is no reason to end.
+            with link, link.makefile("rb") as lines, contextlib.suppress(ConnectionError):
+                serve(script, place, link, lines, received)
 
 
-def serve(script: Script, stream: Any, received: Any) -> None:
+def serve(script: Script, place: paths.Place, link: socket.socket, lines: BinaryIO, received: TextIO) -> None:
     """One client, until it goes away or the script says so."""
-    for line in stream:
-        received.write(line.decode())
-        received.flush()
+    for line in lines:
         message = json.loads(line)
+        note = {"starting_allowed_to": launch.lock_holder(place.start_lock), "stopped": os.path.lexists(place.stopped)}
+        received.write(json.dumps(message | {"seen": note}) + "\n")
+        received.flush()
         if "pursers" in message:
             answer = script.greeting
         elif message["verb"] in script.hangs_up_on:
@@ -104,8 +107,7 @@ def serve(script: Script, stream: Any, received: Any) -> None:
             answer = script.answers.get(message["verb"])
             answer = {"id": message["id"], **answer} if isinstance(answer, dict) else answer
         if answer is not None:
-            stream.write((answer if isinstance(answer, str) else json.dumps(answer)).encode() + b"\n")
-            stream.flush()
+            link.sendall((answer if isinstance(answer, str) else json.dumps(answer)).encode() + b"\n")
         if message.get("verb") == "stop" and script.leaves_on_stop:
             sys.exit(0)
 

@@ -168,15 +168,14 @@ class Link:
                 message = message.model_copy(update={"id": host_id})
             if not self._is_open:
                 continue
-            line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-            try:
-                await self._send(line)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                self._is_open = False
+            await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
     async def _send(self, line: bytes) -> None:
-        async with self._sending:
-            await self._stream.send(line)
+        try:
+            async with self._sending:
+                await self._stream.send(line)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._is_open = False  # the reader notices the end, too, and ends the link
 
 
 def _error(request_id: RequestId | None, code: int, text: str) -> bytes:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import SeatRow
 from pursersd.conversation.conversation import Conversation, Origin
@@ -46,10 +46,11 @@ class Conversations:
         """Whether a call other than a wait is running anywhere."""
         return any(conversation.is_busy for conversation in self._all.values())
 
-    async def run(self) -> None:
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Serve until cancelled."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
+            task_status.started()
             await anyio.sleep_forever()
 
     def open(self, origin: Origin, settings: Settings, resume: str | None, epoch: int) -> Conversation:

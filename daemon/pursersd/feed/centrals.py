@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import CentralStatus
 from pursersd.central.pool import Pool, PoolKey
@@ -61,10 +61,11 @@ class Centrals:
         self._open: dict[PoolKey, Central] = {}
         self._tasks: TaskGroup | None = None
 
-    async def run(self) -> None:
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Serve until cancelled; then every connection is closed."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
+            task_status.started()
             await anyio.sleep_forever()
 
     def all(self) -> list[Central]:

@@ -44,8 +44,7 @@ class SharedReads:
     ) -> dict[str, Any]:
         """The answer of `tool`, at least as new as journal position `at_least` and as the newest cue.
 
-        With `live` false (no stream tells what happens on the board) only a read in progress is shared, and only with
-        those who asked before it was sent.
+        With `live` false no stream tells what happens on the board, so every reader asks for itself.
         """
         key = (tool, tuple(sorted(arguments.items(), key=lambda item: item[0])))
         entry = self._entries.get(key)

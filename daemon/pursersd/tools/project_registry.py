@@ -22,7 +22,7 @@ async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any
         raise ToolError(join_failure_text(error)) from error
     try:
         stored = await central.pool.read("board_state_get", {"board_id": seat.board, "key": STATE_KEY})
-        return registry.validated(stored)
+        return dict(registry.validated(stored))
     except ToolFailed as error:
         raise ToolError(
             f"Board {seat.board} has no project registry ({error}). Its admin creates one with: pursers-registry add"

@@ -118,8 +118,9 @@ class BoardWait:
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         """These events are the result: the work that they tell of is not shown again at once (D4)."""
         self.memory.suppression.surfaced(self.watcher, events)
-        for ticket_id in {ticket_of(event) for event in events} & self._tickets_told.keys():
-            self.memory.suppression.told(self.watcher, self._tickets_told[ticket_id])
+        for event in events:
+            if ticket := self._tickets_told.get(ticket_of(event) or ""):
+                self.memory.suppression.told(self.watcher, ticket)
         if at_entry:
             self.memory.guard.returned(self.watcher, self.cursor, events)
 

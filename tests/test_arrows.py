@@ -1,0 +1,136 @@
+"""The import arrows: a module imports only from a lower layer (docs/architecture.md)."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = {"pursers_shim": ROOT / "shim", "pursersd": ROOT / "daemon", "pursersctl": ROOT / "cli"}
+
+# The longest matching prefix counts. Modules of one layer may import one another unless SEALED says otherwise.
+LAYERS = {
+    "pursers_shim": 0,
+    "pursers_shim.wire": 1,
+    "pursers_shim.paths": 1,
+    "pursers_shim.launch": 1,
+    "pursers_shim.message": 1,
+    "pursers_shim.dial": 2,
+    "pursers_shim.resume": 2,
+    "pursers_shim.outbox": 2,
+    "pursers_shim.early": 3,
+    "pursers_shim.link": 3,
+    "pursers_shim.relay": 4,
+    "pursers_shim.__main__": 5,
+    "pursersd": 0,
+    "pursersd.api": 10,
+    "pursersd.errors": 10,
+    "pursersd.ids": 10,
+    "pursersd.settings": 12,
+    "pursersd.rules": 11,
+    "pursersd.log": 12,
+    "pursersd.health": 12,
+    "pursersd.state": 12,
+    "pursersd.ownership": 12,
+    "pursersd.central": 13,
+    "pursersd.seats": 14,
+    "pursersd.feed": 15,
+    "pursersd.waits": 16,
+    "pursersd.conversation": 17,
+    "pursersd.tools": 18,
+    "pursersd.control": 18,
+    "pursersd.listener": 19,
+    "pursersd.app": 20,
+    "pursersd.__main__": 21,
+    "pursersctl": 30,
+}
+
+# What a program may use of another one: nothing else may cross.
+CROSSING = {
+    "pursersd": ("pursers_shim", "pursers_shim.wire", "pursers_shim.paths", "pursers_shim.dial", "pursers_shim.launch"),
+    "pursersctl": (
+        "pursers_shim",
+        "pursers_shim.wire",
+        "pursers_shim.paths",
+        "pursers_shim.dial",
+        "pursersd",
+        "pursersd.api",
+    ),
+    "pursers_shim": (),
+}
+
+PURE = ("pursersd.rules", "pursersd.settings", "pursersd.ids", "pursersd.health")
+IMPURE = {"anyio", "asyncio", "httpx2", "mcp", "socket", "subprocess", "sqlite3", "threading"}
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of the three programs, by dotted name."""
+    for program, folder in SOURCES.items():
+        for file in sorted((folder / program).rglob("*.py")):
+            parts = file.relative_to(folder).with_suffix("").parts
+            yield ".".join(part for part in parts if part != "__init__"), file
+
+
+MODULES = dict(modules())
+
+
+def imports(name: str) -> set[str]:
+    """What a module imports, at the top or inside functions; of ours the module, not the name in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: relative import"
+            base = node.module or ""
+            found |= {f"{base}.{a.name}" if f"{base}.{a.name}" in MODULES else base for a in node.names}
+    return found
+
+
+def layer(name: str) -> int:
+    """The layer of one of our modules."""
+    while name not in LAYERS:
+        name = name.rpartition(".")[0]
+        assert name, "no layer"
+    return LAYERS[name]
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_imports_only_downwards(name: str) -> None:
+    program = name.partition(".")[0]
+    for used in imports(name):
+        if used.partition(".")[0] not in SOURCES:
+            continue
+        if used.partition(".")[0] == program:
+            assert layer(used) <= layer(name), f"{name} imports {used}, which lies above it"
+        else:
+            assert used in CROSSING[program], f"{name} imports {used} of another program"
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if n.startswith("pursers_shim")))
+def test_the_shim_is_standard_library_only(name: str) -> None:
+    foreign = {used.partition(".")[0] for used in imports(name)} - {"pursers_shim"}
+    assert foreign <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if n.startswith(PURE)))
+def test_decisions_do_no_io(name: str) -> None:
+    assert not {used.partition(".")[0] for used in imports(name)} & IMPURE
+
+
+def test_packages_have_no_cycles() -> None:
+    """Inside a package, too, no two modules import one another."""
+    graph = {name: {used for used in imports(name) if used in MODULES and used != name} for name in MODULES}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, "cycle: " + " → ".join((*path[path.index(name) :], name))
+        if name not in done:
+            for used in graph[name]:
+                visit(used, (*path, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())

@@ -1,0 +1,152 @@
+"""pursersctl logs: the last lines, and what is added, across rotation and emptying."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rig.daemon import CTL, Home
+from rig.wait import until
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as home:
+        (home.folder / "log").mkdir()
+        yield home
+
+
+@pytest.fixture
+def log(home: Home) -> Path:
+    return home.folder / "log" / "pursersd.log"
+
+
+class Follower:
+    """A running `pursersctl logs -f`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        self.process = process
+        self._output = process.stdout
+        self._seen = b""
+
+    def shows(self, text: str) -> None:
+        """Wait until all output so far is exactly `text`."""
+        until(lambda: self._read() == text.encode(), 10, f"the output is {text!r}")
+
+    def stop_reading(self) -> None:
+        self._output.close()
+
+    def _read(self) -> bytes:
+        self._seen += self._output.read() or b""
+        return self._seen
+
+
+@contextmanager
+def following(home: Home, *arguments: str) -> Iterator[Follower]:
+    process = subprocess.Popen([CTL, "logs", "-f", *arguments], env=home.environment(), stdout=subprocess.PIPE)
+    try:
+        yield Follower(process)
+    finally:
+        process.kill()
+        process.wait(10)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def lines(first: int, last: int) -> str:
+    return "".join(f"line {number}\n" for number in range(first, last + 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ([], lines(951, 1000)),
+        (["-n", "3"], lines(998, 1000)),
+        (["--lines", "0"], ""),
+        (["-n", "5000"], lines(1, 1000)),
+    ],
+)
+def test_the_last_lines(home: Home, log: Path, arguments: list[str], shown: str) -> None:
+    log.write_text(lines(1, 1000))
+    done = home.ctl("logs", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (0, shown, "")
+
+
+def test_more_lines_than_one_block(home: Home, log: Path) -> None:
+    log.write_text(lines(1, 30000))
+    assert home.ctl("logs", "-n", "20000").stdout == lines(10001, 30000)
+
+
+def test_a_last_line_without_its_end_counts(home: Home, log: Path) -> None:
+    log.write_text("one\ntwo\nthr")
+    assert home.ctl("logs", "-n", "2").stdout == "two\nthr"
+
+
+def test_an_empty_log(home: Home, log: Path) -> None:
+    log.touch()
+    done = home.ctl("logs")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_no_log_says_where_it_would_be(home: Home, log: Path) -> None:
+    done = home.ctl("logs")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(log) in done.stderr
+
+
+def test_what_a_terminal_would_obey_is_not_printed(home: Home, log: Path) -> None:
+    log.write_bytes(b"client \x1b[2Jevil \xff joined\n\ttab\n")
+    assert home.ctl("logs").stdout == "client �[2Jevil � joined\n    tab\n"
+
+
+def test_follow_shows_what_is_added(home: Home, log: Path) -> None:
+    log.write_text(lines(1, 10))
+    with following(home, "-n", "1") as follower:
+        follower.shows(lines(10, 10))
+        with log.open("a") as file:
+            file.write(lines(11, 12))
+        follower.shows(lines(10, 12))
+
+
+def test_follow_goes_on_after_a_rotation_and_loses_nothing(home: Home, log: Path) -> None:
+    log.write_text(lines(1, 1))
+    with following(home) as follower:
+        follower.shows(lines(1, 1))
+        with log.open("a") as file:
+            file.write(lines(2, 2))
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text(lines(3, 3))
+        follower.shows(lines(1, 3))
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text(lines(4, 4))
+        follower.shows(lines(1, 4))
+
+
+def test_follow_goes_on_after_the_log_was_emptied(home: Home, log: Path) -> None:
+    log.write_text(lines(1, 3))
+    with following(home) as follower:
+        follower.shows(lines(1, 3))
+        log.write_text(lines(4, 4))
+        follower.shows(lines(1, 4))
+
+
+def test_follow_ends_when_nobody_reads_although_nothing_is_added(home: Home, log: Path) -> None:
+    log.write_text(lines(1, 1))
+    with following(home) as follower:
+        follower.shows(lines(1, 1))
+        follower.stop_reading()
+        assert follower.process.wait(5) == 0
+
+
+def test_follow_ends_quietly_with_ctrl_c(home: Home, log: Path) -> None:
+    log.write_text(lines(1, 1))
+    with following(home) as follower:
+        follower.shows(lines(1, 1))
+        follower.process.send_signal(signal.SIGINT)
+        assert follower.process.wait(5) == 0

@@ -1,0 +1,203 @@
+"""rules/suppression: a cue made from state is shown once, and again when it is news (bridge.md §2.6, §13 D4)."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pursersd.rules.relevance import Watcher
+from pursersd.rules.suppression import Suppression, SyntheticGuard, fingerprint
+
+ME = Watcher("b", "AI-me", "me", "PR-1", "claimable")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def cue(ticket_id: str, updated_at: str | None = "u1", **fields: object) -> dict[str, object]:
+    return {
+        "kind": "ticket_backlog",
+        "source": "backlog_scan",
+        "ticket_id": ticket_id,
+        "status": "open",
+        "updated_at": updated_at,
+        **fields,
+    }
+
+
+def memory(limit: int = 500) -> tuple[Suppression, Clock]:
+    clock = Clock()
+    return Suppression(600.0, clock=clock, limit=limit), clock
+
+
+def shows(suppression: Suppression, event: dict[str, object], seat: Watcher = ME) -> bool:
+    return suppression.should_surface(seat, str(event["ticket_id"]), fingerprint(event))
+
+
+def test_asking_does_not_count_as_showing() -> None:
+    suppression, _ = memory()
+    assert shows(suppression, cue("T"))
+    assert shows(suppression, cue("T"))
+    suppression.surfaced(ME, [cue("T")])
+    assert not shows(suppression, cue("T"))
+
+
+def test_it_comes_again_after_the_interval_and_not_before() -> None:
+    suppression, clock = memory()
+    suppression.surfaced(ME, [cue("T")])
+    clock.now += 599.9
+    assert not shows(suppression, cue("T"))
+    clock.now += 0.1
+    assert shows(suppression, cue("T"))
+
+
+def test_a_changed_ticket_comes_at_once() -> None:
+    suppression, _ = memory()
+    suppression.surfaced(ME, [cue("T")])
+    assert shows(suppression, cue("T", "u2"))
+    assert shows(suppression, {**cue("T"), "status": "submitted"})
+
+
+def test_a_journal_event_clears_the_ticket_for_every_seat_of_the_board() -> None:
+    suppression, _ = memory()
+    other = replace(ME, agent_id="AI-other", view="submitted")
+    elsewhere = replace(ME, board="c")
+    for seat in (ME, other, elsewhere):
+        suppression.surfaced(seat, [cue("T"), cue("U")])
+    suppression.forget_ticket("b", "T")
+    assert [shows(suppression, cue("T"), seat) for seat in (ME, other, elsewhere)] == [True, True, False]
+    assert not shows(suppression, cue("U"))
+
+
+def test_seats_and_views_are_apart() -> None:
+    suppression, _ = memory()
+    suppression.surfaced(ME, [cue("T")])
+    assert shows(suppression, cue("T"), replace(ME, agent_id="AI-other"))
+    assert shows(suppression, cue("T"), replace(ME, view="submitted"))
+    assert shows(suppression, cue("T"), replace(ME, board="c"))
+    assert not shows(suppression, cue("T"), replace(ME, only_mine=False, project="alpha"))
+
+
+def test_only_synthetic_events_count() -> None:
+    suppression, _ = memory()
+    suppression.surfaced(ME, [cue("T", seq=4), {**cue("U"), "source": "journal"}, {**cue("V"), "ticket_id": None}])
+    assert shows(suppression, cue("T"))
+    assert shows(suppression, cue("U"))
+    assert "0/500" in repr(suppression)
+
+
+def test_the_least_recently_used_entry_goes_first() -> None:
+    suppression, _ = memory(limit=2)
+    suppression.surfaced(ME, [cue("T1"), cue("T2")])
+    assert not shows(suppression, cue("T1"))
+    suppression.surfaced(ME, [cue("T3")])
+    assert not shows(suppression, cue("T1"))
+    assert shows(suppression, cue("T2"))
+
+
+def test_next_expiry_is_the_earliest_one_that_is_still_withheld() -> None:
+    suppression, clock = memory()
+    assert suppression.next_expiry(ME) is None
+    suppression.surfaced(ME, [cue("T1")])
+    clock.now += 10
+    suppression.surfaced(ME, [cue("T2")])
+    suppression.surfaced(replace(ME, board="c"), [cue("T1")])
+    assert suppression.next_expiry(ME) == 1600.0
+    assert suppression.next_expiry(replace(ME, board="c")) == 1610.0
+    assert suppression.next_expiry() == 1600.0
+    clock.now = 1600.0
+    assert suppression.next_expiry(ME) == 1610.0
+    clock.now = 1610.0
+    assert suppression.next_expiry(ME) is None
+
+
+def test_suppressed_for_is_the_opposite_for_one_seat() -> None:
+    suppression, _ = memory()
+    suppression.surfaced(ME, [cue("T")])
+    suppressed = suppression.suppressed_for(ME)
+    assert suppressed("T", fingerprint(cue("T")))
+    assert not suppressed("U", fingerprint(cue("U")))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("pass"), st.floats(0.1, 400)),
+            st.tuples(st.just("show"), st.sampled_from(["T", "U"])),
+            st.tuples(st.just("journal"), st.sampled_from(["T", "U"])),
+        ),
+        max_size=30,
+    )
+)
+def test_a_cue_is_withheld_exactly_for_the_interval(steps: list[tuple[str, object]]) -> None:
+    suppression, clock = memory()
+    shown: dict[object, float] = {}
+    for step, value in steps:
+        if step == "pass":
+            clock.now += float(str(value))
+        elif step == "journal":
+            suppression.forget_ticket("b", str(value))
+            shown.pop(value, None)
+        else:
+            news = value not in shown or clock.now >= shown[value] + 600.0
+            assert shows(suppression, cue(str(value))) is news
+            if news:
+                suppression.surfaced(ME, [cue(str(value))])
+                shown[value] = clock.now
+
+
+# --- the guard ------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_cue_ends_a_wait_at_one_cursor_only_once() -> None:
+    guard = SyntheticGuard()
+    first = [cue("T")]
+    assert guard.admit(ME, 7, first) == first
+    assert guard.admit(ME, 7, first) == first
+    guard.returned(ME, 7, first)
+    assert guard.admit(ME, 7, first) == []
+    assert guard.admit(ME, 8, first) == first
+    assert guard.admit(replace(ME, view="submitted"), 7, first) == first
+
+
+def test_journal_events_and_new_work_pass_the_guard() -> None:
+    guard = SyntheticGuard()
+    guard.returned(ME, 7, [cue("T")])
+    journal = {"kind": "ticket_created", "seq": 8, "ticket_id": "T"}
+    keepalive = {"kind": "lease_keepalive_paused", "source": "bridge_keepalive", "ticket_id": "T"}
+    fresh = [journal, keepalive, cue("U"), cue("T", "u2")]
+    assert guard.admit(ME, 7, [cue("T"), *fresh]) == fresh
+
+
+def test_a_renewed_offer_passes_the_guard() -> None:
+    guard = SyntheticGuard()
+    offer = cue("T", source="offer_reconciliation", kind="ticket_offered", offer={"expires_at": "1"})
+    guard.returned(ME, 7, [offer])
+    assert guard.admit(ME, 7, [offer]) == []
+    again = {**offer, "offer": {"expires_at": "2"}}
+    assert guard.admit(ME, 7, [again]) == [again]
+
+
+def test_the_guard_adds_up_at_one_cursor_and_starts_anew_at_the_next() -> None:
+    guard = SyntheticGuard()
+    guard.returned(ME, 7, [cue("T")])
+    guard.returned(ME, 7, [cue("U")])
+    assert guard.admit(ME, 7, [cue("T"), cue("U")]) == []
+    guard.returned(ME, 8, [cue("U")])
+    assert guard.admit(ME, 8, [cue("T"), cue("U")]) == [cue("T")]
+    guard.returned(ME, 9, [{"kind": "ticket_created", "seq": 9, "ticket_id": "T"}])
+    assert guard.admit(ME, 8, [cue("U")]) == []
+
+
+def test_the_guard_remembers_a_bounded_number_of_seats() -> None:
+    guard = SyntheticGuard(limit=2)
+    seats = [replace(ME, agent_id=f"AI-{n}") for n in range(3)]
+    for seat in seats:
+        guard.returned(seat, 7, [cue("T")])
+    assert [bool(guard.admit(seat, 7, [cue("T")])) for seat in seats] == [True, False, False]
+    assert "2/2" in repr(guard)
