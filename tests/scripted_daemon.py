@@ -11,13 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from pursers_shim.paths import Place, place
 from pursers_shim.wire import Lines
+from rig import processes
 
 CEILING = 10.0
 """Seconds after which a test that waits for something has failed."""
@@ -62,7 +65,7 @@ class LineReader:
         deadline = time.monotonic() + ceiling
         while not self._ready and not self._ended:
             left = deadline - time.monotonic()
-            assert left > 0 and select.select([self._fd], [], [], left)[0], f"nothing came within {ceiling} s"
+            assert select.select([self._fd], [], [], max(left, 0))[0], f"nothing came within {ceiling} s"
             try:
                 data = os.read(self._fd, 65536)
             except ConnectionResetError:
@@ -82,7 +85,7 @@ class LineReader:
         return message
 
     def is_quiet(self, seconds: float) -> bool:
-        """Whether nothing comes for so long. Only for what must not happen; prefer an exchange that proves the order."""
+        """Whether nothing comes for so long. Where it can be, prefer an exchange that proves the order."""
         return not self._ready and not select.select([self._fd], [], [], seconds)[0]
 
 
@@ -235,3 +238,10 @@ def attach(daemon: ScriptedDaemon, shim: Shim) -> Peer:
     shim.send(INITIALIZED)
     assert peer.read() == INITIALIZED
     return peer
+
+
+@contextmanager
+def short_home() -> Iterator[Path]:
+    """A private PURSERSD_HOME whose socket path stays under the limit, marked as this run's."""
+    with tempfile.TemporaryDirectory(prefix=f"ps-{processes.RUN}-", dir="/tmp") as folder:
+        yield Path(folder)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pursers_shim import dial
-from pursers_shim.launch import lock_holder, take_lock
 from pursers_shim.paths import PathError, Place, check_folder
 from pursersctl import client, output
 from pursersctl.errors import Busy, Failed, NotRunning, Refused
@@ -103,7 +102,7 @@ def _living(place: Place) -> int | None:
     """The pid of the daemon, also of one that somebody is starting at this moment; None if there is none."""
     deadline = time.monotonic() + dial.START_LIMIT
     while (pid := dial.daemon_pid(place)) is None:
-        if lock_holder(place.start_lock) is None or time.monotonic() > deadline:
+        if not dial.is_starting(place) or time.monotonic() > deadline:
             return dial.daemon_pid(place)
         time.sleep(POLL_INTERVAL)
     return pid
@@ -181,7 +180,7 @@ def _gone(place: Place, pid: int, timeout: float) -> bool:
 def _starting_alone(place: Place) -> Iterator[None]:
     """Keep others from starting a daemon, unless somebody is doing so at this moment."""
     with _system_errors(f"lock {place.start_lock}"):
-        held = take_lock(place.start_lock)
+        held = dial.reserve_start(place)
     try:
         yield
     finally:

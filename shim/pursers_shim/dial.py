@@ -25,6 +25,8 @@ __all__ = [
     "WrongPeer",
     "connect",
     "daemon_pid",
+    "is_starting",
+    "reserve_start",
     "start",
 ]
 
@@ -115,7 +117,14 @@ def daemon_pid(where: Place) -> int | None:
     return lock_holder(where.lock)
 
 
-def start(where: Place, environ: Mapping[str, str], started_by: str = "auto", *, patient: bool = True) -> int | None:
+def start(
+    where: Place,
+    environ: Mapping[str, str],
+    started_by: str = "auto",
+    *,
+    patient: bool = True,
+    clock: Callable[[], float] = time.time,
+) -> int | None:
     """Start one daemon, detached from us, and return a descriptor that keeps others from starting a second one.
 
     Close it when the daemon accepts connections or holds its lock, or after START_LIMIT. None: nothing was started, since
@@ -127,18 +136,29 @@ def start(where: Place, environ: Mapping[str, str], started_by: str = "auto", *,
     if held is None:
         return None
     try:
-        starts, last = _recent_starts(held)
+        now = clock()
+        starts, last = _recent_starts(held, now)
         delay = min(RESTART_FIRST * 2 ** (starts - 1), RESTART_LAST) if starts else 0.0
-        if daemon_pid(where) is not None or (patient and time.time() < last + delay):
+        if daemon_pid(where) is not None or (patient and now < last + delay):
             os.close(held)
             return None
-        _note_start(held, starts + 1)
+        _note_start(held, starts + 1, now)
         argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]
         spawn_detached(argv, daemon_environment(environ), where.start_log)
     except OSError:
         os.close(held)
         raise
     return held
+
+
+def is_starting(where: Place) -> bool:
+    """Is another process starting a daemon at this moment?"""
+    return lock_holder(where.start_lock) is not None
+
+
+def reserve_start(where: Place) -> int | None:
+    """A descriptor that keeps other processes from starting a daemon until it is closed; None if one is doing so."""
+    return take_lock(where.start_lock)
 
 
 class Dialer:
@@ -318,15 +338,15 @@ def _peer_uid(link: socket.socket) -> int:
     return int.from_bytes(credentials[4:8], sys.byteorder)
 
 
-def _recent_starts(held: int) -> tuple[int, float]:
+def _recent_starts(held: int, now: float) -> tuple[int, float]:
     """How many starts followed closely on one another and when the last one was; the start lock's file tells it."""
     words = os.pread(held, 64, 0).split()
     if len(words) != 2 or not all(word.isdigit() for word in words):
         return 0, 0.0
     last = int(words[1]) / 1000
-    return (int(words[0]), last) if 0 <= time.time() - last < RESTART_MEMORY else (0, 0.0)
+    return (int(words[0]), last) if 0 <= now - last < RESTART_MEMORY else (0, 0.0)
 
 
-def _note_start(held: int, starts: int) -> None:
+def _note_start(held: int, starts: int, now: float) -> None:
     os.ftruncate(held, 0)
-    os.pwrite(held, b"%d %d" % (starts, time.time() * 1000), 0)
+    os.pwrite(held, b"%d %d" % (starts, now * 1000), 0)

@@ -83,6 +83,7 @@ def _become(argv: list[str], environ: Mapping[str, str], log: str) -> None:
     os.umask(0o077)
     null = os.open(os.devnull, os.O_RDWR)
     errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    os.fchmod(errors, 0o600)
     # Lift them above the standard three first: with stdin closed, `null` could be any of these.
     null, errors = (fcntl.fcntl(fd, fcntl.F_DUPFD, 3) for fd in (null, errors))
     for source, target in ((null, 0), (null, 1), (errors, 2)):

@@ -92,10 +92,9 @@ def read(line: bytes) -> Request | Notification | Response | Refused | None:
     if isinstance(value, list):
         return Refused(error(None, INVALID_REQUEST, "A batch is not accepted. Send one message per line."))
     if not isinstance(value, dict):
-        return Refused(
-            error(None, INVALID_REQUEST, "A message must be a JSON object. Send one JSON-RPC object per line.")
-        )
-    return _classify(line, value)
+        text = "A message must be a JSON object. Send one JSON-RPC 2.0 object per line."
+        return Refused(error(None, INVALID_REQUEST, text))
+    return _classify(line + b"\n", value)
 
 
 def too_long(head: bytes, tail: bytes, limit: int) -> Refused:

@@ -14,6 +14,7 @@ from typing import Any, Self
 import psutil
 
 from pursers_shim import paths
+from pursers_shim.launch import lock_holder
 from rig import processes
 from rig.shim import SHIM, ShimProcess
 from rig.wait import until
@@ -34,7 +35,7 @@ class Home:
     def __init__(self, **variables: str) -> None:
         # The run's name in the path is how processes.of_this_run finds a daemon that dropped its environment.
         self.folder = Path(tempfile.mkdtemp(prefix=f"pd-{processes.RUN}-", dir="/tmp"))
-        self.socket = Path(paths.place({paths.HOME_VARIABLE: str(self.folder)}).socket)
+        self.place = paths.place({paths.HOME_VARIABLE: str(self.folder)})
         self._variables = variables
         self._started: list[subprocess.Popen[bytes]] = []
         self._shims: list[ShimProcess] = []
@@ -97,14 +98,14 @@ class Home:
         return daemon
 
     def daemons(self) -> list[psutil.Process]:
-        """The daemon processes of this home; more than one is a bug, unless one of them is leaving."""
+        """The daemon processes of this home, whether they hold its lock or not."""
         return [process for process in processes.of_home(self.folder) if _is_daemon(process)]
 
     def daemon_pid(self) -> int:
-        """The process id of the one daemon of this home."""
-        found = self.daemons()
-        assert len(found) == 1, f"not one daemon but {len(found)}: {processes.describe(found)}"
-        return int(found[0].pid)
+        """The process id of the daemon of this home, that is, of the holder of its lock. AssertionError if there is none."""
+        pid = lock_holder(self.place.lock)
+        assert pid, f"no daemon holds the lock; processes: {processes.describe(self.daemons())}"
+        return pid
 
     def ctl(self, *arguments: str, timeout: float = CTL_TIMEOUT) -> "subprocess.CompletedProcess[str]":
         """Run pursersctl here."""
@@ -156,7 +157,7 @@ class Home:
             raise RuntimeError(f"the daemon ended with {daemon.returncode}: {self.output()[-2000:]}")
         with socket.socket(socket.AF_UNIX) as probe:
             try:
-                probe.connect(str(self.socket))
+                probe.connect(self.place.socket)
             except OSError:
                 return False
         return True

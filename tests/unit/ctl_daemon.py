@@ -1,6 +1,6 @@
 """A scripted daemon: a real process with the real lock and socket that answers `pursersctl` as it was told.
 
-Run as a program it reads a Script as JSON from its argument and prints "ready" when it holds the lock and listens.
+Run as a program it reads a Script as JSON from its argument and prints "ready" when it holds the lock and listens as told.
 """
 
 import contextlib
@@ -33,6 +33,7 @@ class Script:
     leaves_on_stop: bool = True
     obeys_sigterm: bool = True
     listens: bool = True
+    """False: only after SIGUSR1."""
 
 
 class ScriptedDaemon:
@@ -78,12 +79,14 @@ def main(script: Script) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(place.socket).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
-    if script.listens:
-        listener.bind(place.socket)
-        listener.listen()
-    print("ready", flush=True)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     if not script.listens:
-        signal.pause()
+        print("ready", flush=True)
+        signal.sigwait({signal.SIGUSR1})
+    listener.bind(place.socket)
+    listener.listen()
+    if script.listens:
+        print("ready", flush=True)
     with open(f"{place.home}/{RECEIVED}", "a") as received:
         while True:
             link, _ = listener.accept()

@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pursersctl import render
+from pursersctl import client, errors, render
 from pursersd import api
-from rig.daemon import Home
+from rig import processes
+from rig.daemon import CTL, Home
 from unit.ctl_daemon import WELCOME, ScriptedDaemon
 from unit.ctl_samples import SEATS, STATUS
 
@@ -99,13 +100,18 @@ def test_a_socket_without_a_daemon_behind_it_is_no_daemon(home: Home) -> None:
 
 @pytest.mark.parametrize("script", [{"greeting": None}, {"answers": {}}, {"listens": False}])
 def test_a_daemon_that_does_not_answer_is_busy_and_named(home: Home, script: dict[str, object]) -> None:
-    from pursersctl import client, errors
-
     with ScriptedDaemon(home.folder, **script) as daemon:
         place = client.where({"PURSERSD_HOME": str(home.folder)})
         with pytest.raises(errors.Busy, match=rf"\(pid {daemon.pid}\) .*stopped or busy"):
             client.ask(place, "ps", timeout=0.3)
         assert daemon.process.poll() is None
+
+
+def test_a_daemon_that_is_still_starting_is_waited_for(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedDaemon(home.folder, answers=OK, listens=False) as daemon:
+        place = client.where({"PURSERSD_HOME": str(home.folder)})
+        monkeypatch.setattr(client.time, "sleep", lambda seconds: daemon.process.send_signal(signal.SIGUSR1))
+        assert json.loads(client.ask(place, "ps")) == PS
 
 
 def test_a_stopped_daemon_is_reported_after_five_seconds_and_left_alone(home: Home) -> None:
@@ -174,9 +180,6 @@ def test_a_folder_open_to_others_is_refused(home: Home) -> None:
 
 
 def test_a_home_that_cannot_work_is_refused() -> None:
-    from rig import processes
-    from rig.daemon import CTL
-
     environ = processes.environment({"PURSERSD_HOME": "relative"})
     done = subprocess.run([CTL, "ps", "--json"], env=environ, capture_output=True, text=True, timeout=30)
     assert (done.returncode, error_code(done)) == (5, "unsafe_folder")

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,7 @@ def test_stop_by_force_ends_a_suspended_daemon(home: Home, place: Place) -> None
     with ScriptedDaemon(home.folder) as daemon:
         daemon.process.send_signal(signal.SIGSTOP)
         lifecycle.stop(place, drain=False, force=True)
-        assert daemon.process.wait(5) == -signal.SIGKILL
+        assert daemon.process.wait(5) < 0
 
 
 def test_force_spares_a_process_that_got_the_pid_of_a_dead_daemon(
@@ -151,6 +151,24 @@ def test_a_daemon_of_another_pid_namespace_is_never_signalled(
     monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"sent {number} to {pid}"))
     with pytest.raises(errors.CommandError, match="another pid namespace"):
         lifecycle.stop(place, drain=False, force=force)
+
+
+def test_stop_also_ends_a_daemon_that_somebody_is_starting(
+    home: Home, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with starting_somebody(place) as somebody, ExitStack() as daemons:
+        started: list[ScriptedDaemon] = []
+
+        def sleep(seconds: float) -> None:
+            if not started:
+                started.append(daemons.enter_context(ScriptedDaemon(home.folder, answers=WELL)))
+                marker(home).unlink()  # as a daemon does when it takes its place
+
+        monkeypatch.setattr(lifecycle.time, "sleep", sleep)
+        lifecycle.stop(place, drain=False, force=False)
+        assert started[0].process.wait(5) == 0
+        assert marker(home).exists()
+        somebody.communicate(b"\n", timeout=10)
 
 
 def test_start_allows_a_daemon_again_starts_it_for_the_user_and_waits_until_it_answers(
@@ -240,6 +258,21 @@ def test_restart_without_a_daemon_starts_one(
     lifecycle.restart(place, {})
     assert len(starter) == 1
     assert capsys.readouterr().err == "pursersd was not running.\n"
+
+
+@contextmanager
+def starting_somebody(place: Place) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that holds the lock of whoever starts a daemon, until it gets a line."""
+    code = "import sys; from pursers_shim.launch import take_lock; print(take_lock(sys.argv[1]), flush=True); input()"
+    os.makedirs(place.folder, 0o700)
+    command = [sys.executable, "-c", code, place.start_lock]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip().isdigit()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def answers_in_turn(*pids: int | None) -> Callable[[Place], int | None]:

@@ -5,10 +5,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
+from pursersctl import logs
+from pursersctl.logs import Follower
 from rig.daemon import CTL, Home
 from rig.wait import until
 
@@ -25,7 +28,7 @@ def log(home: Home) -> Path:
     return home.folder / "log" / "pursersd.log"
 
 
-class Follower:
+class Following:
     """A running `pursersctl logs -f`."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
@@ -48,10 +51,10 @@ class Follower:
 
 
 @contextmanager
-def following(home: Home, *arguments: str) -> Iterator[Follower]:
+def following(home: Home, *arguments: str) -> Iterator[Following]:
     process = subprocess.Popen([CTL, "logs", "-f", *arguments], env=home.environment(), stdout=subprocess.PIPE)
     try:
-        yield Follower(process)
+        yield Following(process)
     finally:
         process.kill()
         process.wait(10)
@@ -81,6 +84,16 @@ def test_the_last_lines(home: Home, log: Path, arguments: list[str], shown: str)
 def test_more_lines_than_one_block(home: Home, log: Path) -> None:
     log.write_text(lines(1, 30000))
     assert home.ctl("logs", "-n", "20000").stdout == lines(10001, 30000)
+
+
+@pytest.mark.parametrize("block", range(1, 12))
+def test_a_line_is_whole_wherever_a_block_ends(log: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "BLOCK", block)
+    log.write_text("first\nsecond\nthird\n")
+    with log.open("rb") as file:
+        follower = Follower(str(log), file)
+        assert follower.last_lines(1) == b"third\n"
+        assert follower.last_lines(2) == b"second\nthird\n"
 
 
 def test_a_last_line_without_its_end_counts(home: Home, log: Path) -> None:
@@ -126,6 +139,25 @@ def test_follow_goes_on_after_a_rotation_and_loses_nothing(home: Home, log: Path
         log.rename(log.with_suffix(".log.1"))
         log.write_text(lines(4, 4))
         follower.shows(lines(1, 4))
+
+
+def test_what_was_written_just_before_a_rotation_is_not_lost(log: Path) -> None:
+    class RotatedWhileWeLook(FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            data = super().read(size)
+            if not data and not log.with_suffix(".log.1").exists():
+                with log.open("ab") as file:
+                    file.write(b"two\n")
+                log.rename(log.with_suffix(".log.1"))
+                log.write_bytes(b"three\n")
+            return data or b""
+
+    log.write_bytes(b"one\n")
+    follower = Follower(str(log), RotatedWhileWeLook(log))
+    try:
+        assert b"".join(follower.added()) == b"one\ntwo\nthree\n"
+    finally:
+        follower.close()
 
 
 def test_follow_goes_on_after_the_log_was_emptied(home: Home, log: Path) -> None:

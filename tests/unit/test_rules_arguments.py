@@ -149,11 +149,8 @@ def test_anything_is_either_refused_or_in_range(
     since_seq: object, timeout_s: object, boards: object, wait_for: object, limit: int
 ) -> None:
     try:
-        found = checked(
-            since_seq=since_seq, timeout_s=timeout_s, boards=boards, wait_for=wait_for, block_limit_s=limit
-        )
-    except ArgumentError as refused:
-        assert "; received " in str(refused)
+        found = checked(since_seq=since_seq, timeout_s=timeout_s, boards=boards, wait_for=wait_for, block_limit_s=limit)
+    except ArgumentError:
         return
     cursors = found.since_seq.values() if isinstance(found.since_seq, dict) else [found.since_seq]
     assert all(cursor is None or 0 <= cursor <= MAX_CURSOR for cursor in cursors)

@@ -15,7 +15,8 @@ def event(seq: int, ticket_id: str | None = "T", kind: str = "ticket_annotated")
 
 
 @pytest.mark.parametrize(
-    ("read", "cursor_omitted", "compacted"), [(0, True, False), (1, True, True), (200, False, False), (201, False, True)]
+    ("read", "cursor_omitted", "compacted"),
+    [(0, True, False), (1, True, True), (200, False, False), (201, False, True)],
 )
 def test_when(read: int, cursor_omitted: bool, compacted: bool) -> None:
     events = [event(seq) for seq in range(read)]
@@ -29,7 +30,14 @@ def test_one_event_from_an_omitted_cursor_is_compacted_to_itself() -> None:
 
 
 def test_latest_per_ticket_and_one_without_a_ticket_in_order() -> None:
-    read = [event(1, "A"), event(2, None), event(3, "B"), event(4, None), event(5, "A"), event(6, "C", "memory_written")]
+    read = [
+        event(1, "A"),
+        event(2, None),
+        event(3, "B"),
+        event(4, None),
+        event(5, "A"),
+        event(6, "C", "memory_written"),
+    ]
     found = compact(read, read[:5], cursor_omitted=True)
     assert found is not None
     assert [shown["seq"] for shown in found.events] == [3, 4, 5]

@@ -48,7 +48,12 @@ def test_each_half_alone() -> None:
 
 @pytest.mark.parametrize(
     "ticket",
-    [{}, {"abandoned_count": 3}, {"submission_history": None}, {"submission_history": [{"notes": "branch_and_commit"}]}],
+    [
+        {},
+        {"abandoned_count": 3},
+        {"submission_history": None},
+        {"submission_history": [{"notes": "branch_and_commit"}]},
+    ],
 )
 def test_nothing_to_say(ticket: dict[str, object]) -> None:
     assert continuation(ticket) is None

@@ -5,10 +5,8 @@ import pytest
 from pursersd.rules import events
 from pursersd.rules.events import View, fits, is_synthetic, kind_of, seq_of, ticket_of
 
-BOTH = (
-    "ticket_annotated ticket_status_changed human_input_resolved coordinator_question_answered "
-    "ticket_parked ticket_unparked review_lease_expired"
-).split()
+BOTH = ["ticket_annotated", "ticket_status_changed", "human_input_resolved", "coordinator_question_answered"]
+BOTH += ["ticket_parked", "ticket_unparked", "review_lease_expired"]
 CLAIMABLE = {*BOTH, "ticket_created", "ticket_offered"}
 SUBMITTED = {
     *BOTH,

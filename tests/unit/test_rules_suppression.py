@@ -168,8 +168,8 @@ def test_the_same_cue_ends_a_wait_at_one_cursor_only_once() -> None:
 def test_journal_events_and_new_work_pass_the_guard() -> None:
     guard = SyntheticGuard()
     guard.returned(ME, 7, [cue("T")])
-    journal = {"kind": "ticket_created", "seq": 8, "ticket_id": "T"}
-    keepalive = {"kind": "lease_keepalive_paused", "source": "bridge_keepalive", "ticket_id": "T"}
+    journal: dict[str, object] = {"kind": "ticket_created", "seq": 8, "ticket_id": "T"}
+    keepalive: dict[str, object] = {"kind": "lease_keepalive_paused", "source": "bridge_keepalive", "ticket_id": "T"}
     fresh = [journal, keepalive, cue("U"), cue("T", "u2")]
     assert guard.admit(ME, 7, [cue("T"), *fresh]) == fresh
 

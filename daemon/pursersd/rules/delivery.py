@@ -72,7 +72,7 @@ def _is_timezone(value: str) -> bool:
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        # OSError: the name of a folder of zones, or one too long for a file.
+        # OSError: a folder of zones, or a name too long for a file, where the zones come from the tzdata package.
         return False
     return True
 
@@ -108,10 +108,6 @@ def _release_trigger(stored: Stored) -> dict[str, object]:
         if trigger["kind"] != "scheduled" and name in trigger:
             raise stored.member(name).refused("must not be set unless kind is scheduled")
     return trigger
-
-
-def _validation(stored: Stored) -> dict[str, object]:
-    return stored.shaped(_CHECKS)
 
 
 def _commands(stored: Stored) -> list[str]:
@@ -184,7 +180,7 @@ _POLICY: dict[str, Check] = {
     "auto_integrate": flag,
     "collection_paused": flag,
     "final_merge": one_of("manual"),
-    "validation": _validation,
+    "validation": lambda stored: stored.shaped(_CHECKS),
     "conflict_policy": one_of("repair_then_review", "pause"),
 }
 

@@ -111,7 +111,8 @@ def _is_repository(value: str) -> bool:
         url = urlsplit(value)
     except ValueError:
         return False
-    plain = url.username is None and url.password is None and not url.query and not url.fragment
+    # A password alone has an empty user before it.
+    plain = url.username is None and not url.query and not url.fragment
     return url.scheme == "https" and bool(url.netloc) and plain and url.path not in ("", "/")
 
 

@@ -1,0 +1,64 @@
+"""docs/json.md names every field of the control structs, docs/cli.md every command, option and exit code: no more, no less."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.main import get_command
+
+from pursersctl.__main__ import app
+from pursersctl.errors import Exit
+from pursersd import api
+
+DOCS = Path(__file__).parents[2] / "docs"
+STRUCTS = [kind for kind in vars(api).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
+
+
+def section(file: str, heading: str) -> str:
+    """The text below a heading, up to the next one of any level."""
+    text = (DOCS / file).read_text(encoding="utf-8")
+    found = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/{file} has no section {heading!r}"
+    return found[1]
+
+
+def first_column(text: str) -> list[str]:
+    return re.findall(r"^\| (?!Field|Code|Option|Command|---)(.*?) \|", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", STRUCTS, ids=lambda kind: kind.__name__)
+def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
+    assert first_column(section("json.md", f"`{kind.__name__}`")) == [f"`{name}`" for name in kind.__struct_fields__]
+
+
+@pytest.mark.parametrize(("heading", "kind"), [("`ps`", api.Ps), ("`status`", api.Status)])
+def test_the_examples_are_true(heading: str, kind: type[msgspec.Struct]) -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", section("json.md", heading), re.DOTALL)
+    shown = msgspec.json.decode(example)
+    assert msgspec.to_builtins(msgspec.json.decode(example, type=kind)) == shown
+
+
+def test_schema_is_the_one_in_the_code() -> None:
+    assert f"Every document has `schema`, now `{api.SCHEMA}`" in (DOCS / "json.md").read_text(encoding="utf-8")
+
+
+def test_every_exit_code_is_listed_once() -> None:
+    assert first_column(section("cli.md", "Exit codes")) == [str(code.value) for code in Exit]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_section_with_every_option_and_the_examples_of_its_help(name: str) -> None:
+    text = section("cli.md", f"`{name}`")
+    for parameter in COMMANDS[name].params:
+        assert all(option in text for option in parameter.opts)
+    examples = re.findall(r"^  (\S.*?)(?:    .*)?$", COMMANDS[name].help.partition("Examples:\n")[2], re.MULTILINE)
+    assert examples
+    for example in examples:
+        assert example in text
+
+
+def test_no_other_commands_are_promised() -> None:
+    overview = first_column((DOCS / "cli.md").read_text(encoding="utf-8").partition("\n## ")[0])
+    assert overview == [f"[`{name}`](#{name})" for name in COMMANDS]

@@ -1,0 +1,56 @@
+"""Lines into a descriptor that takes little."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pursers_shim.outbox import Outbox
+
+
+@given(st.lists(st.binary(min_size=1, max_size=30), max_size=10), st.data())
+def test_every_byte_goes_out_once_and_in_order(lines: list[bytes], data: st.DataObject) -> None:
+    box, out, tags = Outbox(), bytearray(), []
+    for number, line in enumerate(lines):
+        box.push(line, f"t{number}")
+
+    def taking(piece: memoryview) -> int:
+        count = data.draw(st.integers(0, len(piece)))
+        out.extend(piece[:count])
+        return count
+
+    for _ in range(2000):
+        if not box.size:
+            break
+        tags += box.write(taking, 7)
+        # A tag is told exactly when its line is complete.
+        complete = sum(len(b"".join(lines[: n + 1])) <= len(out) for n in range(len(lines)))
+        assert tags == [f"t{number}" for number in range(complete)]
+    assert box.size == len(b"".join(lines)) - len(out)
+
+
+def test_at_most_so_many_bytes_are_offered() -> None:
+    box = Outbox()
+    box.push(b"x" * 100)
+    offered: list[int] = []
+
+    def taking(piece: memoryview) -> int:
+        offered.append(len(piece))
+        return len(piece)
+
+    while box.size:
+        box.write(taking, 30)
+    assert offered == [30, 30, 30, 10]
+
+
+def test_a_failed_write_changes_nothing() -> None:
+    box = Outbox()
+    box.push(b"line\n", "tag")
+
+    def failing(piece: memoryview) -> int:
+        raise BlockingIOError
+
+    with pytest.raises(BlockingIOError):
+        box.write(failing, 10)
+    assert box.size == 5
+    assert box.write(len, 10) == ["tag"]
+    assert box.write(len, 10) == []
