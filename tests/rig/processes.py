@@ -38,6 +38,14 @@ def of_home(home: str | Path) -> list[psutil.Process]:
     return _having(lambda found: found.get("PURSERSD_HOME") == str(home))
 
 
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; a zombie, which only its parent can bury, does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def stop(process: "subprocess.Popen[bytes]", signals: Iterable[int], patience: float = 5.0) -> int:
     """Send the signals to the process's group one after the other until the process ends; return its exit status.
 
