@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 venv: $(STAMP) ## only the set-up
 
 demo: $(STAMP) ## three conversations on a real Central, and what they survive (KEEP=1: leave it running)
-	@$(BIN)/python -m bench.demo $(if $(KEEP),--keep)
+	@PYTHONPATH=tests $(BIN)/python -m bench.demo $(if $(KEEP),--keep)
 
 test: $(STAMP) ## the whole suite, with real processes and a real Central
 	@$(BIN)/python -m pytest
@@ -28,13 +28,16 @@ check: $(STAMP) ## format, lint, types
 	@$(BIN)/mypy
 
 bench: $(STAMP) ## measure shim and bridge side by side; writes docs/benchmarks.md
-	@$(BIN)/python -m bench
+	@PYTHONPATH=tests $(BIN)/python -m bench
+
+ticket: $(STAMP)
+	@PYTHONPATH=tests $(BIN)/python -m bench.ticket '$(CENTRAL)' '$(TITLE)'
 
 snapshot: $(STAMP) ## write the shim's early answers from the daemon's own
-	@$(BIN)/python -m bench.snapshot
+	@PYTHONPATH=tests $(BIN)/python -m bench.snapshot
 
 clean: ## remove all that make and the tools wrote
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help venv demo test check bench snapshot clean
+.PHONY: help venv demo test check bench ticket snapshot clean

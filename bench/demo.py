@@ -38,9 +38,9 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave Central and daemon running and say how to use them")
     keep = parser.parse_args().keep
     stage = Stage(Console(highlight=False))
-    cast = Cast()
     began = time.perf_counter()
     try:
+        cast = Cast()
         with _curtain(cast):
             proven = _play(stage, cast)
             if keep:
@@ -107,7 +107,8 @@ def _wake(stage: Stage, cast: Cast) -> list[str]:
     stage.act("A ticket wakes everybody", "Each model calls a2a_wait and blocks. Then somebody creates a ticket.")
     with stage.step("Calling a2a_wait", "Three conversations wait") as notes:
         cast.start_waits()
-        notes.append(f"{cast.central.streams()} streams to Central")
+        until(lambda: cast.central.streams() == 2, 5, "there are two streams to Central")
+        notes.append("2 streams to Central")
     began = time.perf_counter()
     ticket_id = cast.central.create_ticket(BOARD, "Say hello to the board")
     stage.good(f"Ticket {ticket_id} created")

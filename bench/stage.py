@@ -38,7 +38,10 @@ class Stage:
 
     def good(self, text: str, detail: str = "") -> None:
         """One thing that is as it should be."""
-        self.console.print(f"   [green]✓[/] {escape(text)}" + (f"  [dim]{escape(detail)}[/]" if detail else ""))
+        line = escape(text) + (f"  [dim]{escape(detail)}[/]" if detail else "")
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_row("[green]✓[/]", line)  # a grid, so that a long line goes on below its beginning
+        self.console.print(Padding(grid, (0, 0, 0, 3)))
 
     def bad(self, text: str) -> None:
         """What went wrong."""

@@ -123,7 +123,7 @@ class ScriptedDaemon:
     def __init__(self, home: Path, backlog: int = 16) -> None:
         self.place: Place = place({"PURSERSD_HOME": str(home)})
         os.makedirs(self.place.folder, mode=0o700, exist_ok=True)
-        self._lock = os.open(self.place.lock, os.O_RDWR | os.O_CREAT, 0o600)
+        self._lock: int | None = os.open(self.place.lock, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.place.socket)
@@ -142,7 +142,9 @@ class ScriptedDaemon:
         for peer in self._peers:
             peer.close()
         self.listener.close()
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def __enter__(self) -> "ScriptedDaemon":
         return self

@@ -54,11 +54,12 @@ def _serve(parent: int) -> int:
     facts = _facts(parent)
     from pursers_shim.dial import Dialer
     from pursers_shim.early import Early, unavailable
+    from pursers_shim.exchange import Exchange
     from pursers_shim.host import Host
     from pursers_shim.relay import Relay
 
     host = Host(0, stdout)
-    Relay(host, Dialer(os.environ), facts, Early().answer, unavailable, wake).run()
+    Relay(host, Dialer(os.environ), Exchange(host, Early().answer, unavailable), facts, wake).run()
     return 0
 
 

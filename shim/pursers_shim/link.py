@@ -1,5 +1,6 @@
 """One connection to the daemon: from `hello` to its end."""
 
+import json
 import socket
 
 from pursers_shim.outbox import Outbox
@@ -96,6 +97,10 @@ class Link:
                 # The end shows when all that the daemon wrote before has been read.
                 self._is_deaf = True
         return gone
+
+    def pop_asked(self) -> object:
+        """Take the id of one unanswered question out of `asked`."""
+        return json.loads(self.asked.pop())
 
     @property
     def wants_to_write(self) -> bool:

@@ -47,6 +47,9 @@ HOPELESS_GRACE = 1.0
 REPLAY_ID = PRIVATE_PREFIX + "opening"
 """The id of a replayed `initialize`. It is in no table, so the answer, which the host already has, goes nowhere."""
 
+REPORT = "delivered "
+"""Begins the tag of a report; no JSON id begins with a letter."""
+
 ENTRY_COST = 1024
 """Bytes, about, that the table takes for an entry beside its line."""
 
@@ -54,21 +57,29 @@ REMEMBERED = 1000
 """Most reports and cancellations kept for the next link; the oldest are forgotten first."""
 
 
-class Pending:
-    """A request that the host waits for, or a notification that waits for a link."""
+class Entry:
+    """A line of the host that waits for a link, or for its answer."""
 
-    __slots__ = ("arrived", "declined", "line", "on_link", "request", "sent")
+    __slots__ = ("line", "on_link", "sent")
 
-    def __init__(self, line: bytes, request: Request | None, arrived: float) -> None:
+    def __init__(self, line: bytes) -> None:
         self.line = line
-        self.request = request
-        """None for a notification."""
-        self.arrived = arrived
-        """Monotonic seconds."""
         self.on_link = False
         """Handed to the link that is up now."""
         self.sent = False
         """A whole line of it has gone into some link: the daemon may have acted on it."""
+
+
+class Pending(Entry):
+    """A request that the host waits for."""
+
+    __slots__ = ("arrived", "declined", "request")
+
+    def __init__(self, request: Request, arrived: float) -> None:
+        super().__init__(request.line)
+        self.request = request
+        self.arrived = arrived
+        """Monotonic seconds."""
         self.declined = False
         """There is no early answer to it."""
 
@@ -86,10 +97,11 @@ class Resume:
         self._known: dict[str, object] = {}
         self._opening: bytes | None = None
         self._initialized: bytes | None = None
-        self._table: dict[str, Pending] = {}
+        self._table: dict[str, Entry] = {}
         self._notes = 0
         self._given_up: dict[str, None] = {}
-        self._delivered: dict[str, None] = {}
+        self._delivered: dict[str, bool] = {}
+        """Reports for the daemon, by their tag, and whether the link that is up has been handed them."""
 
     def __repr__(self) -> str:
         return f"<Resume {len(self._table)} pending, {self.unsent_bytes} bytes unsent, open={self.is_open}>"
@@ -111,25 +123,21 @@ class Resume:
         """The `resume` member of the next hello, or None if no daemon has welcomed us yet."""
         if not self._known:
             return None
-        sent = [
-            {"id": pending.request.id, "age_s": round(now - pending.arrived, 3)}
-            for pending in self._table.values()
-            if pending.sent and pending.request is not None
-        ]
+        sent = [{"id": p.request.id, "age_s": round(now - p.arrived, 3)} for p in self.pending() if p.sent]
         return self._known | {"pending": sent}
 
     def add(self, request: Request, now: float) -> None:
         """Take a request of the host, whose id must not be in use."""
-        self._enter(request.key, Pending(request.line, request, now))
+        self._enter(request.key, Pending(request, now))
 
-    def note(self, message: Notification, now: float) -> str | None:
+    def note(self, message: Notification) -> str | None:
         """Take a notification of the host; the key under which it waits for a link, None if it is part of the opening."""
         if message.method == INITIALIZED:
             self._initialized = message.line
             return None
         self._notes += 1
-        key = f"note {self._notes}"  # no JSON id begins with a letter
-        self._enter(key, Pending(message.line, None, now))
+        key = f"note {self._notes}"  # like REPORT, this is no JSON id
+        self._enter(key, Entry(message.line))
         return key
 
     def cancel(self, key: str) -> Pending | None:
@@ -138,43 +146,43 @@ class Resume:
 
     def give_up(self, pending: Pending) -> None:
         """The shim answers this request itself; should the daemon know it, it hears of that on the next link."""
-        if pending.request is not None:
-            self._drop(pending.request.key, later=pending.request.method != INITIALIZE)
+        self._drop(pending.request.key, later=pending.request.method != INITIALIZE)
 
     def answered(self, key: str, *, is_result: bool) -> Pending | None:
         """An answer to this request is about to go to the host. None: nobody waits for it, drop it."""
         pending = self._drop(key, later=False)
-        if pending is not None and pending.request is not None and pending.request.method == INITIALIZE and is_result:
+        if pending is not None and pending.request.method == INITIALIZE and is_result:
             self._opening = pending.line
         return pending
 
     def delivered(self, key: str) -> None:
         """The answer to this request was written to the host: tell the daemon, on this link or the next."""
-        self._delivered[key] = None
-        _forget_oldest(self._delivered)
+        self._delivered[REPORT + key] = False
+        while len(self._delivered) > REMEMBERED:
+            del self._delivered[next(iter(self._delivered))]
 
-    def take_reports(self) -> Iterator[bytes]:
-        """Lines that tell the daemon which answers were delivered, each once."""
-        while self._delivered:
-            key = next(iter(self._delivered))
-            del self._delivered[key]
-            yield notification(DELIVERED, {"id": json.loads(key)})
+    def reports(self) -> Iterator[tuple[bytes, str]]:
+        """Lines, with their tags, that tell the daemon which answers were delivered; each once per link."""
+        for tag, is_handed_over in list(self._delivered.items()):
+            if not is_handed_over:
+                self._delivered[tag] = True
+                yield notification(DELIVERED, {"id": json.loads(tag.removeprefix(REPORT))}), tag
 
     def attach(self) -> Iterator[tuple[bytes, str | None]]:
         """All that a new link must carry first, in order: (line, key of the table entry it belongs to).
 
         The opening exchange, the pending requests and held notifications as they came, then what the daemon must know.
         """
-        waiting = {key: p for key, p in self._table.items() if not p.on_link}
-        first = next((k for k, p in waiting.items() if p.request is not None and p.request.method == INITIALIZE), None)
+        waiting = {key: entry for key, entry in self._table.items() if not entry.on_link}
+        first = next((p.request.key for p in self.pending() if p.request.method == INITIALIZE), None)
         if self._opening is not None:
             yield _with_id(self._opening, REPLAY_ID), None
         elif first is not None:
             yield self._handed_over(first, waiting.pop(first))
         if self._initialized is not None and (self._opening is not None or first is not None):
             yield self._initialized, None
-        for key, pending in waiting.items():
-            yield self._handed_over(key, pending)
+        for key, entry in waiting.items():
+            yield self._handed_over(key, entry)
         while self._given_up:
             key = next(iter(self._given_up))
             del self._given_up[key]
@@ -185,47 +193,55 @@ class Resume:
         return self._handed_over(key, self._table[key])
 
     def was_sent(self, key: str) -> None:
-        """The link has taken the whole line."""
-        pending = self._table.get(key)
-        if pending is None or not pending.on_link:
+        """The link has taken the whole line of this key or tag."""
+        if self._delivered.pop(key, False):
             return
-        if pending.request is None:
-            self._drop(key, later=False)
-        elif not pending.sent:
-            pending.sent = True
-            self.unsent_bytes -= len(pending.line)
+        entry = self._table.get(key)
+        if entry is None or not entry.on_link:
+            return
+        if not isinstance(entry, Pending):
+            self._remove(key)
+        elif not entry.sent:
+            entry.sent = True
+            self.unsent_bytes -= len(entry.line)
 
     def detach(self) -> None:
         """The link is gone: whatever was handed to it must be handed to the next one."""
-        for pending in self._table.values():
-            pending.on_link = False
+        for entry in self._table.values():
+            entry.on_link = False
+        self._delivered = dict.fromkeys(self._delivered, False)
 
     def pending(self) -> list[Pending]:
         """The requests that the host waits for, oldest first."""
-        return [p for p in self._table.values() if p.request is not None]
+        return [entry for entry in self._table.values() if isinstance(entry, Pending)]
 
-    def _enter(self, key: str, pending: Pending) -> None:
-        self._table[key] = pending
-        self.unsent_bytes += len(pending.line)
-        self.kept_bytes += len(pending.line) + ENTRY_COST
+    def _enter(self, key: str, entry: Entry) -> None:
+        self._table[key] = entry
+        self.unsent_bytes += len(entry.line)
+        self.kept_bytes += len(entry.line) + ENTRY_COST
 
     def _drop(self, key: str, *, later: bool) -> Pending | None:
-        """Remove an entry; with `later`, tell the daemon on the next link if it may know it from an earlier one."""
-        pending = self._table.pop(key, None)
-        if pending is None:
+        """Remove a request; with `later`, tell the daemon on the next link if it may know it from an earlier one."""
+        pending = self._remove(key)
+        if not isinstance(pending, Pending):
             return None
-        self.kept_bytes -= len(pending.line) + ENTRY_COST
-        if not pending.sent:
-            self.unsent_bytes -= len(pending.line)
-        elif later and not pending.on_link:
+        if later and pending.sent and not pending.on_link:
             self._given_up[key] = None
-            _forget_oldest(self._given_up)
+            while len(self._given_up) > REMEMBERED:
+                del self._given_up[next(iter(self._given_up))]
         return pending
 
+    def _remove(self, key: str) -> Entry | None:
+        entry = self._table.pop(key, None)
+        if entry is not None:
+            self.kept_bytes -= len(entry.line) + ENTRY_COST
+            self.unsent_bytes -= 0 if entry.sent else len(entry.line)
+        return entry
+
     @staticmethod
-    def _handed_over(key: str, pending: Pending) -> tuple[bytes, str]:
-        pending.on_link = True
-        return pending.line, key
+    def _handed_over(key: str, entry: Entry) -> tuple[bytes, str]:
+        entry.on_link = True
+        return entry.line, key
 
 
 class Patience:
@@ -244,7 +260,7 @@ class Patience:
 
         The wait is spent once per outage: a host asks for the tools only after it has the answer to `initialize`.
         """
-        if self.is_alive or pending.declined or pending.request is None or pending.request.method not in EARLY_METHODS:
+        if self.is_alive or pending.declined or pending.request.method not in EARLY_METHODS:
             return float("inf")
         if self.down_since is None:
             return pending.arrived + EARLY_AFTER
@@ -252,7 +268,7 @@ class Patience:
 
     def give_up_at(self, pending: Pending) -> float:
         """When the request is answered with an error. Never while a daemon has it, however slow that is."""
-        if self.down_since is None or pending.request is None:
+        if self.down_since is None:
             return float("inf")
         if pending.arrived < self.down_since:
             return self.down_since + RESUME_GRACE
@@ -263,8 +279,3 @@ def _with_id(line: bytes, identity: str) -> bytes:
     message = json.loads(line)
     message["id"] = identity
     return encode(message)
-
-
-def _forget_oldest(keys: dict[str, None]) -> None:
-    while len(keys) > REMEMBERED:
-        del keys[next(iter(keys))]

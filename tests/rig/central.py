@@ -29,7 +29,7 @@ from rig import processes
 from rig.plain import PlainClient, ToolFailed
 from rig.wait import until
 
-__all__ = ["Central", "ToolFailed", "free_port"]
+__all__ = ["Central", "ToolFailed", "free_port", "ticket_fields"]
 
 START_TIMEOUT = 30.0  # seconds until /healthz must answer
 CLIENT_ID = "rig"
@@ -195,14 +195,7 @@ class Central:
 
     def create_ticket(self, board: str, title: str, **fields: Any) -> str:
         """Create an unassigned ticket, by the board's admin, and return its id."""
-        # Central makes the id: with one of ours and no assignee the ticket would be assigned to its creator.
-        given = {
-            "description": "Made by the test rig.",
-            "scope": "READ-ONLY",
-            "required_fields": ["summary"],
-            "target_url": f"{board}/rig",
-            **fields,
-        }
+        given = {**ticket_fields(board), **fields}
         made = self.call(self.admin, "ticket_create", board_id=board, agent_name=ADMIN_SEAT, title=title, **given)
         return str(made["ticket"]["ticket_id"])
 
@@ -226,6 +219,19 @@ class Central:
     @staticmethod
     def _command(*arguments: str) -> list[str]:
         return [sys.executable, "-m", "pursers_central", *arguments]
+
+
+def ticket_fields(board: str) -> dict[str, Any]:
+    """What `ticket_create` wants besides a title when Central makes the id.
+
+    With an id of ours and no assignee the ticket would be assigned to its creator (central.md §3.2).
+    """
+    return {
+        "description": "Made by the test rig.",
+        "scope": "READ-ONLY",
+        "required_fields": ["summary"],
+        "target_url": f"{board}/rig",
+    }
 
 
 def free_port() -> int:

@@ -1,5 +1,6 @@
 """A private home for one daemon: its folder, the environment of everything that belongs to it, and a clean end."""
 
+import contextlib
 import json
 import shutil
 import signal
@@ -20,6 +21,7 @@ from rig.shim import SHIM, ShimProcess
 from rig.wait import until
 
 START_TIMEOUT = 15.0  # seconds until a started daemon must listen
+CLOSE_TIMEOUT = 20.0  # seconds until everything of a home must have ended
 CTL_TIMEOUT = 30.0  # seconds for one pursersctl command
 
 DAEMON = str(processes.BIN / "pursersd")
@@ -135,16 +137,29 @@ class Home:
 
     def close(self) -> None:
         """End every process of this home and remove its folder; AssertionError if a process stays."""
+        self._forbid_start()
         for shim in self._shims:
             shim.close()
         for daemon in self._started:
             _continue(daemon.pid)
             processes.stop(daemon, (signal.SIGTERM,))
-        rest = processes.of_home(self.folder)
-        for process in rest:
+        until(self._is_empty, CLOSE_TIMEOUT, f"nothing is left in {self.folder}")
+
+    def _forbid_start(self) -> None:
+        """A shim that loses its daemon now must not start another one."""
+        with contextlib.suppress(OSError):  # a test may have put anything where the folder belongs
+            Path(self.place.stopped).touch()
+
+    def _is_empty(self) -> bool:
+        # Twice, because a process that is between fork and exec may not show its environment.
+        found = [processes.of_home(self.folder) for _ in range(2)]
+        for process in found[0]:
             _continue(process.pid)
-        processes.end(rest)
-        shutil.rmtree(self.folder)
+        processes.end(found[0])
+        if any(found):
+            return False
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return not self.folder.exists()
 
     def _json(self, verb: str) -> dict[str, Any]:
         done = self.ctl(verb, "--json")

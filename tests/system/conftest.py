@@ -1,14 +1,20 @@
 """Fixtures for tests with real processes: conversations in a private home."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 
 from rig.central import Central
 from rig.daemon import Home
 from rig.shim import ShimProcess
+from system.scene import Converse
 
-Converse = Callable[..., ShimProcess]
+
+@pytest.fixture(scope="session")
+def central() -> Iterator[Central]:
+    """One running Central for all of these tests; each takes a fresh `board` of it."""
+    with Central() as central:
+        yield central
 
 
 @pytest.fixture

@@ -54,6 +54,8 @@ RETIRED: dict[str, object] = {"kind": "agent_lifecycle_changed", "actor": C, "pa
         (page(CREATED, has_more=True), True, "read"),
         (page(has_more=True), False, "read"),
         (page(resync_required=True), True, "read"),
+        (page({"kind": "ticket_annotated", "status_to": "open", "actor": C}), False, "nothing"),
+        (page(CREATED, scanned=0), True, "read"),
         ({}, True, "read"),
         ({"events": [], "scan_count": None}, True, "read"),
         ({"events": [5], "scan_count": 1}, True, "read"),

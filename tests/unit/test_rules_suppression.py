@@ -88,7 +88,8 @@ def test_only_synthetic_events_count() -> None:
     suppression.surfaced(ME, [cue("T", seq=4), {**cue("U"), "source": "journal"}, {**cue("V"), "ticket_id": None}])
     assert shows(suppression, cue("T"))
     assert shows(suppression, cue("U"))
-    assert "0/500" in repr(suppression)
+    assert shows(suppression, {**cue("V"), "ticket_id": "V"})
+    assert repr(suppression) == "<Suppression 0/500>"
 
 
 def test_the_least_recently_used_entry_goes_first() -> None:
@@ -98,6 +99,20 @@ def test_the_least_recently_used_entry_goes_first() -> None:
     suppression.surfaced(ME, [cue("T3")])
     assert not shows(suppression, cue("T1"))
     assert shows(suppression, cue("T2"))
+    suppression.surfaced(ME, [cue("T3", "u2"), cue("T1", "u2"), cue("T4")])
+    assert shows(suppression, cue("T3", "u2"))
+    assert not shows(suppression, cue("T1", "u2"))
+
+
+def test_a_ticket_that_an_event_told_of_is_no_news_as_a_cue() -> None:
+    suppression, clock = memory()
+    suppression.told(ME, {"ticket_id": "T", "status": "open", "updated_at": "u1"})
+    suppression.told(ME, {"status": "open"})
+    assert not shows(suppression, cue("T"))
+    assert shows(suppression, cue("T", "u2"))
+    assert "1/500" in repr(suppression)
+    clock.now += 600
+    assert shows(suppression, cue("T"))
 
 
 def test_next_expiry_is_the_earliest_one_that_is_still_withheld() -> None:
@@ -170,7 +185,7 @@ def test_journal_events_and_new_work_pass_the_guard() -> None:
     guard.returned(ME, 7, [cue("T")])
     journal: dict[str, object] = {"kind": "ticket_created", "seq": 8, "ticket_id": "T"}
     keepalive: dict[str, object] = {"kind": "lease_keepalive_paused", "source": "bridge_keepalive", "ticket_id": "T"}
-    fresh = [journal, keepalive, cue("U"), cue("T", "u2")]
+    fresh = [journal, keepalive, cue("T", seq=8), cue("T", kind="ticket_offered"), cue("U"), cue("T", "u2")]
     assert guard.admit(ME, 7, [cue("T"), *fresh]) == fresh
 
 
@@ -200,4 +215,7 @@ def test_the_guard_remembers_a_bounded_number_of_seats() -> None:
     for seat in seats:
         guard.returned(seat, 7, [cue("T")])
     assert [bool(guard.admit(seat, 7, [cue("T")])) for seat in seats] == [True, False, False]
-    assert "2/2" in repr(guard)
+    guard.returned(seats[1], 7, [cue("T")])
+    guard.returned(seats[0], 7, [cue("T")])
+    assert [bool(guard.admit(seat, 7, [cue("T")])) for seat in seats] == [False, False, True]
+    assert repr(guard) == "<SyntheticGuard 2/2>"

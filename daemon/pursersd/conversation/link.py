@@ -159,15 +159,23 @@ class Link:
         log.debug("%s: ignored %s", self.conversation.id, head.method)
 
     async def _write(self, streams: _Streams) -> None:
-        async for outgoing in streams.from_server:
-            message = outgoing.message
-            own_id: RequestId | None = getattr(message, "id", None)
-            if own_id is not None and not isinstance(message, JSONRPCRequest):
-                host_id = self._ids.release(own_id)
-                self.conversation.renamed(own_id, host_id)
-                message = message.model_copy(update={"id": host_id})
-            if not self._is_open:
-                continue
+        try:
+            async for outgoing in streams.from_server:
+                await self._pass_on(outgoing)
+        finally:
+            # The server takes its leave of every request in progress and would wait in vain for somebody who listens.
+            with anyio.CancelScope(shield=True):
+                async for _ in streams.from_server:
+                    continue
+
+    async def _pass_on(self, outgoing: SessionMessage) -> None:
+        message = outgoing.message
+        own_id: RequestId | None = getattr(message, "id", None)
+        if own_id is not None and not isinstance(message, JSONRPCRequest):
+            host_id = self._ids.release(own_id)
+            self.conversation.renamed(own_id, host_id)
+            message = message.model_copy(update={"id": host_id})
+        if self._is_open:
             await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
     async def _send(self, line: bytes) -> None:

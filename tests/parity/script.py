@@ -1,0 +1,115 @@
+"""The words that scenarios are written in: plain data, the same for both sides.
+
+Arguments may hold names: `"$A"` stands for what `keep` remembered as A, `Seq` for a place in the board's journal.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """A place in the journal: `base` is its head when the scenario began, `head` its head now, `last` what the last
+    a2a_wait returned as new_seq."""
+
+    of: Literal["base", "head", "last"] = "base"
+    plus: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """A member of the cast calls a tool of Central. `seat` is its agent name, by default its own name.
+
+    `keep` maps a name to the dotted path of what to remember of the result.
+    """
+
+    who: str
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    seat: str | None = None
+    keep: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The conversation under test calls a tool; its outcome is compared."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Call):
+    """The same, but the script goes on meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Wait until the started a2a_wait has done with its entry: what happens now is live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Take the outcome of what was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The host cancels what was started: it must get no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """From now on the network keeps requests for this tool or method."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Wait until such a request is being kept."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The network lets them go."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """The network refuses new connections and cuts the open ones, or stops doing so."""
+
+    on: bool = True
+
+
+Step = Do | Call | Blocking | Finish | Cancel | Hold | Held | Release | Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A conversation with settings of its own, and a board of its own. Scenarios at one place share both, in turn.
+
+    `member` is whose credential and name the conversation has; `variables` are set on top, None removes one. In their
+    values `{board}`, `{token:member}` and `{closed_port}` are filled in.
+    """
+
+    name: str
+    member: str = "ann"
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    seats: tuple[str, ...] = ()
+    """Members who have joined the board beforehand, beside the conversation's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One script. `about` says what the model should see."""
+
+    id: str
+    about: str
+    place: Place
+    steps: tuple[Step, ...]
