@@ -49,7 +49,9 @@ class Crowd:
 
     def join(self) -> None:
         """Let everybody call a2a_wait once, which takes the seats and gives the first cursors."""
-        first = [self._wait(shim, None, timeout_s=1) for shim in self.shims]
+        # Central joins one seat after the other; a wait that ends before its turn has no cursor yet.
+        timeout_s = 1 + len(self.shims) // 5
+        first = [self._wait(shim, None, timeout_s) for shim in self.shims]
         self._cursors = [self._cursor(wait) for wait in first]
 
     def arm(self, timeout_s: int = 120) -> int:

@@ -31,6 +31,8 @@ class Program:
         if result.get("error"):
             raise RuntimeError(f"{self.name}: a wait failed: {result['error']}")
         found = result["new_seq"]
+        if found is None:
+            raise RuntimeError(f"{self.name}: a wait has no cursor: {result}")
         return int(found[board] if self.multi_board else found)
 
 

@@ -73,9 +73,7 @@ def _shim_memory(ratio: float | None) -> Verdict:
     name, target = "memory of one shim (PSS)", "≤ 1.3× bare Python"
     if ratio is None:
         return Verdict(name, target, "–", "–", None)
-    return Verdict(
-        name, target, f"{ratio:.2f}×", "python -c 'import json, socket, select'", ratio <= 1.3, f"{ratio / 1.3 - 1:.0%}"
-    )
+    return Verdict(name, target, f"{ratio:.2f}×", "python -c 'import …'", ratio <= 1.3, f"{ratio / 1.3 - 1:.0%}")
 
 
 def _wake(ours: Figures | None) -> Verdict:
@@ -97,7 +95,7 @@ def _wake(ours: Figures | None) -> Verdict:
 def _at_most(name: str, limit: float, seen: float | None) -> Verdict:
     if seen is None:
         return Verdict(name, f"≤ {limit:g}", "–", "", None)
-    return Verdict(name, f"≤ {limit:g}", _number(seen), "", seen <= limit, _number(seen - limit))
+    return Verdict(name, f"≤ {limit:g}", _number(seen), "", round(seen, 2) <= limit, _number(seen - limit))
 
 
 def _exactly(name: str, wanted: int, seen: set[int]) -> Verdict:

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from pursers_shim.launch import lock_holder
 from pursers_shim.paths import place
 
 LIFETIME = 60
@@ -35,16 +36,14 @@ def births(home: Path) -> list[dict[str, object]]:
 
 
 def end_all(home: Path) -> None:
-    """End every one that was started and wait until it is gone."""
-    for note in births(home):
-        pid = note["pid"]
-        assert isinstance(pid, int)
-        try:
+    """End every one that was started, also one that has not noted its birth yet, and wait until it is gone."""
+    where = place({"PURSERSD_HOME": str(home)})
+    pids = [lock_holder(where.start_log), lock_holder(where.lock), *(note["pid"] for note in births(home))]
+    for pid in pids:
+        if isinstance(pid, int) and pid not in (0, os.getpid()) and _is_running(pid):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-        while _is_running(pid):
-            time.sleep(0.005)
+            while _is_running(pid):
+                time.sleep(0.005)
 
 
 def _is_running(pid: int) -> bool:

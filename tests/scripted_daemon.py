@@ -149,7 +149,9 @@ class ScriptedDaemon:
     def __enter__(self) -> "ScriptedDaemon":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
         Path(self.place.socket).unlink(missing_ok=True)
 
@@ -213,7 +215,9 @@ class Shim(LineReader):
     def __enter__(self) -> "Shim":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):

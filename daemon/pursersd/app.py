@@ -111,10 +111,12 @@ class App:
     async def _watch_signals(self) -> None:
         """SIGTERM and SIGINT leave in order; the handlers are gone after the first, so that a second one ends us at once."""
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async for number in signals:
-                # A service manager stops us to start another version: the shims shall look for the next daemon.
-                self.leave("restart" if number == signal.SIGTERM else "stop", False)
-                break
+            number = await anext(signals)
+        # Python's own handler would unwind the whole program first.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        log.info("got %s; another one forces", number.name)
+        # A service manager stops us to start another version: the shims shall look for the next daemon.
+        self.leave("restart" if number == signal.SIGTERM else "stop", False)
 
     async def _watch_idleness(self) -> None:
         while self._conversations.idle_s < self._options.idle_exit_s:

@@ -1,7 +1,9 @@
 """Accept connections, see who is there, and give each to its conversation or to control."""
 
+import errno
 import logging
 import os
+import stat
 
 import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
@@ -17,12 +19,16 @@ from pursersd.conversation.identity import identify
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
 from pursersd.ownership import peer_uid
+from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
 
 log = logging.getLogger(__name__)
 
 EXIT_TIMEOUT = 1.0
 """Seconds to tell a shim that it should end."""
+
+FILE_LIMIT = 64 * 1024
+"""Bytes that are read of a token file."""
 
 Lines = list[bytes | wire.LineTooLong]
 
@@ -91,7 +97,7 @@ class Listener:
         resume = hello.resume
         conversation = self._conversations.open(
             origin,
-            resolve(hello.env, _read_file),
+            resolve(hello.env, _reader(hello.cwd)),
             resume.conversation if resume else None,
             resume.link_epoch if resume else 0,
         )
@@ -140,6 +146,16 @@ async def _first_line(stream: SocketStream, lines: wire.Lines) -> tuple[bytes, L
             return first, got[1:]
 
 
-def _read_file(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+def _reader(folder: str) -> ReadFile:
+    """Reads what a shim's environment names; a relative path begins in the folder of that shim, not in ours."""
+
+    def read(path: str) -> str:
+        file = os.open(os.path.join(folder, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):  # reading a pipe could stop every conversation
+                raise OSError(errno.EINVAL, "not a regular file")
+            return os.read(file, FILE_LIMIT).decode()
+        finally:
+            os.close(file)
+
+    return read

@@ -22,8 +22,12 @@ class Redactor(logging.Formatter):
     """Formats a record and blanks everything that looks like a credential, in tracebacks too."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, redacted; newlines in the text are kept only for tracebacks."""
+        """The line, redacted; newlines are kept only in tracebacks."""
         return _SECRETS.sub("<secret>", super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line before its traceback: one line, whatever names and texts from outside are in it."""
+        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
 
 def set_up(file: str | None, level: str = "INFO") -> None:

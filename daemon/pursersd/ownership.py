@@ -52,7 +52,10 @@ def take(place: Place) -> Ownership:
 
 
 def _lock(place: Place) -> int:
-    lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise OwnershipError(f"Cannot open {place.lock}: {error.strerror}. Move it away and start again.") from error
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -42,8 +42,12 @@ FIRST_DELAY, LAST_DELAY = 0.05, 2.0
 STARTING_DELAY = 0.1
 """Longest pause in the first START_LIMIT seconds: a daemon starts in about one second, and somebody waits for it."""
 
-RESTART_FIRST, RESTART_LAST, RESTART_MEMORY = 0.2, 5.0, 60.0
-"""Seconds between two starts of a daemon that keeps ending: doubles up to the last, forgotten after the memory."""
+RESTART_FIRST, RESTART_LAST, RESTART_LAST_FAILED = 0.2, 5.0, 60.0
+"""Seconds between two starts of a daemon that keeps ending: doubles from the first to the last. The latter is longer
+when the daemon did not come up at all, since then a person must do something."""
+
+RESTART_MEMORY = 60.0
+"""Seconds that a daemon must have lived for its earlier ends to be forgotten."""
 
 LAST_WORDS = 300
 """Characters of a failed daemon's output that are shown."""
@@ -137,12 +141,11 @@ def start(
         return None
     try:
         now = clock()
-        starts, last = _recent_starts(held, now)
-        delay = min(RESTART_FIRST * 2 ** (starts - 1), RESTART_LAST) if starts else 0.0
-        if daemon_pid(where) is not None or (patient and now < last + delay):
+        starts, may_at = _recent_starts(held, now)
+        if daemon_pid(where) is not None or (patient and now < may_at):
             os.close(held)
             return None
-        _note_start(held, starts + 1, now)
+        _note_start(held, starts + 1 if patient else 0, now)
         argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]
         spawn_detached(argv, daemon_environment(environ), where.start_log)
     except OSError:
@@ -193,7 +196,7 @@ class Dialer:
             self._refusal = None
             self._back_off(STARTING_DELAY if self._clock() < self._eager_until else LAST_DELAY)
         else:
-            self._release()
+            self._release(came_up=True)
             self._trouble = self._refusal or _busy(self._place)  # until it says `welcome`
         return link
 
@@ -244,7 +247,7 @@ class Dialer:
         """Nobody listens: see whether a daemon lives all the same, and start one if not. None while one is starting."""
         pid = daemon_pid(where)
         if pid is not None:
-            self._release()
+            self._release(came_up=True)
             return Trouble(f"The daemon{_named(pid)} runs but does not listen yet.", _LOOK)
         if os.path.lexists(where.stopped):
             self._release()
@@ -256,10 +259,10 @@ class Dialer:
         return self._begin(where)
 
     def _begin(self, where: Place) -> Trouble | None:
-        if self._start_lock is not None and self._clock() > self._started_at + START_LIMIT:
-            self._release()
         if self._start_lock is not None:
-            return None
+            if self._clock() < self._started_at + START_LIMIT and lock_holder(where.start_log) is not None:
+                return None
+            self._release()  # it has ended, or it takes too long
         try:
             self._start_lock = start(where, self._environ)
         except PathError as wrong:
@@ -269,8 +272,10 @@ class Dialer:
         self._started_at = self._clock()
         return None
 
-    def _release(self) -> None:
+    def _release(self, *, came_up: bool = False) -> None:
         if self._start_lock is not None:
+            if came_up:
+                _note_success(self._start_lock)
             os.close(self._start_lock)
             self._start_lock = None
 
@@ -339,14 +344,22 @@ def _peer_uid(link: socket.socket) -> int:
 
 
 def _recent_starts(held: int, now: float) -> tuple[int, float]:
-    """How many starts followed closely on one another and when the last one was; the start lock's file tells it."""
+    """How many starts followed closely on one another, and when the next may follow; the start lock's file tells it."""
     words = os.pread(held, 64, 0).split()
-    if len(words) != 2 or not all(word.isdigit() for word in words):
+    if len(words) != 3 or not all(word.isdigit() for word in words):
         return 0, 0.0
-    last = int(words[1]) / 1000
-    return (int(words[0]), last) if 0 <= now - last < RESTART_MEMORY else (0, 0.0)
+    starts, last, came_up = int(words[0]), int(words[1]) / 1000, words[2] == b"1"
+    longest = RESTART_LAST if came_up else RESTART_LAST_FAILED
+    delay = min(RESTART_FIRST * 2 ** (starts - 1), longest) if starts else 0.0
+    return (starts, last + delay) if 0 <= now - last < delay + RESTART_MEMORY else (0, 0.0)
 
 
 def _note_start(held: int, starts: int, now: float) -> None:
     os.ftruncate(held, 0)
-    os.pwrite(held, b"%d %d" % (starts, now * 1000), 0)
+    os.pwrite(held, b"%d %d 0" % (starts, now * 1000), 0)
+
+
+def _note_success(held: int) -> None:
+    """The daemon that was started last came up."""
+    noted = os.pread(held, 64, 0)
+    os.pwrite(held, b"1", len(noted) - 1)

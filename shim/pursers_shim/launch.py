@@ -61,40 +61,57 @@ def daemon_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def spawn_detached(argv: list[str], environ: Mapping[str, str], log: str) -> None:
     """Start `argv` as its own session, two forks away, with stderr in the new file `log` and nothing else inherited.
 
-    Some hosts end every descendant of theirs (opencode), so the process must not have one for a parent.
+    Returns when it runs, after a few milliseconds. It holds the lock on `log` for as long as it lives with that stderr:
+    it is nobody's child, so this is how its early death shows. Some hosts end every descendant of theirs (opencode), so
+    the process must not have one for a parent.
     """
+    running, becoming = os.pipe()
     child = os.fork()
     if child:
+        os.close(becoming)
         os.waitpid(child, 0)
+        os.read(running, 1)  # ends when the last copy of `becoming` is closed: by exec, or by its failure
+        os.close(running)
         return
     try:
         os.setsid()
         if os.fork():
             os._exit(0)
-        _become(argv, environ, log)
+        _become(argv, environ, log, becoming)
     except OSError as wrong:
         os.write(2, f"cannot start {argv[0]}: {wrong}\n".encode())
     finally:
         os._exit(127)
 
 
-def _become(argv: list[str], environ: Mapping[str, str], log: str) -> None:
+def _become(argv: list[str], environ: Mapping[str, str], log: str, becoming: int) -> None:
     os.chdir("/")
     os.umask(0o077)
     null = os.open(os.devnull, os.O_RDWR)
     errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     os.fchmod(errors, 0o600)
     # Lift them above the standard three first: with stdin closed, `null` could be any of these.
-    null, errors = (fcntl.fcntl(fd, fcntl.F_DUPFD, 3) for fd in (null, errors))
+    null, errors, becoming = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (null, errors, becoming))
     for source, target in ((null, 0), (null, 1), (errors, 2)):
         os.dup2(source, target)
-    os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), HIGHEST_DESCRIPTOR))
+    os.closerange(3, becoming)
+    os.closerange(becoming + 1, max(min(os.sysconf("SC_OPEN_MAX"), HIGHEST_DESCRIPTOR), becoming + 1))
+    _lock_stderr()
     # exec resets what we catch, but not what we or the host ignore.
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execve(argv[0], argv, dict(environ))
+
+
+def _lock_stderr() -> None:
+    # Last of all: closing any other descriptor of the file would free it again.
+    try:
+        fcntl.lockf(2, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        # An earlier daemon is on its way out. Ours seems to live until that one is gone: a delay and nothing worse.
+        return
 
 
 def _pack(kind: int) -> bytes:

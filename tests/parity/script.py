@@ -1,6 +1,7 @@
 """The words that scenarios are written in: plain data, the same for both sides.
 
-Arguments may hold names: `"$A"` stands for what `keep` remembered as A, `Seq` for a place in the board's journal.
+Arguments may hold names: `"$A"` stands for what `keep` remembered as A, `"$board"` for the board, `Seq` for a place in
+its journal.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """A place in the journal: `base` is its head when the scenario began, `head` its head now, `last` what the last
+    """A place in the journal: `base` is its head when the scenario began, `head` its head now, `last` what the newest
     a2a_wait returned as new_seq."""
 
     of: Literal["base", "head", "last"] = "base"
@@ -29,6 +30,36 @@ class Do:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     seat: str | None = None
     keep: Mapping[str, str] = field(default_factory=dict)
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class See:
+    """What Central says is compared, too: one field of the result of a tool."""
+
+    who: str
+    tool: str
+    arguments: Mapping[str, Any]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Whether there is such a board is compared."""
+
+    board: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """The answer to `initialize` is compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """What tools/list says of one tool is compared."""
+
+    tool: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +77,7 @@ class Start(Call):
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Wait until the started a2a_wait has done with its entry: what happens now is live."""
+    """Wait until the started a2a_wait has read its history: what happens now is live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +118,18 @@ class Unreachable:
     on: bool = True
 
 
-Step = Do | Call | Blocking | Finish | Cancel | Hold | Held | Release | Unreachable
+Step = (
+    Do | See | Exists | Handshake | Describe | Call | Blocking | Finish | Cancel | Hold | Held | Release | Unreachable
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A conversation with settings of its own, and a board of its own. Scenarios at one place share both, in turn.
 
-    `member` is whose credential and name the conversation has; `variables` are set on top, None removes one. In their
-    values `{board}`, `{token:member}` and `{closed_port}` are filled in.
+    `member` is whose credential and name the conversation has. `variables` are set on top, None removes one; in their
+    values `{board}`, `{unbound}` (a token that may found boards) and `{closed}` (a URL where nobody listens) are filled
+    in.
     """
 
     name: str
@@ -107,7 +141,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One script. `about` says what the model should see."""
+    """One script. `about` says what the model should get to know."""
 
     id: str
     about: str

@@ -5,6 +5,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -73,13 +74,21 @@ def end(processes: Iterable[psutil.Process], patience: float = 5.0) -> None:
                 getattr(process, how)()
             except psutil.NoSuchProcess:
                 continue
-        _, found = psutil.wait_procs(found, patience)
+        found = _still_alive(found, patience)
     assert not found, f"these processes do not end: {describe(found)}"
 
 
 def describe(processes: Iterable[psutil.Process]) -> str:
     """One line for an assertion: pids and the beginnings of the command lines."""
     return "; ".join(_describe(process) for process in processes)
+
+
+def _still_alive(found: list[psutil.Process], patience: float) -> list[psutil.Process]:
+    """Those that have not ended after `patience` seconds. An init may take its time to bury an orphan."""
+    deadline = time.monotonic() + patience
+    while (found := [process for process in found if is_alive(process)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
 
 
 def _describe(process: psutil.Process) -> str:

@@ -7,7 +7,7 @@ import pytest
 from rig.central import Central
 from rig.daemon import Home
 from rig.shim import ShimProcess
-from system.scene import Converse
+from system.scene import Bystander, Converse
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +36,19 @@ def converse(central: Central, home: Home, board: str) -> Converse:
         return shim
 
     return start
+
+
+@pytest.fixture(scope="module")
+def watched(central: Central) -> Iterator[Bystander]:
+    """The module's bystander, in a home of its own."""
+    board = f"watched-{central.board_count()}"
+    central.create_board(board)
+    with Home() as home:
+        yield Bystander(central, home, board)
+
+
+@pytest.fixture
+def bystander(watched: Bystander) -> Iterator[Bystander]:
+    """A conversation in the home under test that waits all the time; the test fails at its end if that was disturbed."""
+    yield watched
+    watched.assert_undisturbed()

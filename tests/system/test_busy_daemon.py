@@ -33,7 +33,6 @@ def test_a_busy_daemon_is_not_replaced_and_its_hosts_get_the_tools(
     assert "a2a_wait" in {tool["name"] for tool in shim.request("tools/list")["tools"]}
     caller = Caller(shim)
     wait = caller.arm()
-    assert home.ctl("ps").returncode == 4
     assert home.daemon_pid() == stopped
     assert [process.pid for process in home.daemons()] == [stopped]
     assert not wait.done
@@ -49,8 +48,11 @@ def test_a_call_that_a_busy_daemon_does_not_take_gets_a_readable_error_and_later
     central: Central, home: Home, board: str, converse: Converse, stopped: int
 ) -> None:
     caller = Caller(converse("second"))
+    wait = caller.arm()
+    listed = home.ctl("ps")
+    assert (listed.returncode, f"kill -CONT {stopped}" in listed.stderr) == (4, True), listed.stderr
     with pytest.raises(ToolError) as refused:
-        caller.arm().result(GRACE + PATIENCE)
+        wait.result(GRACE + PATIENCE)
     assert f"The daemon (process {stopped}) runs but does not answer" in refused.value.text
     assert "pursersctl status" in refused.value.text
     assert refused.value.structured["error"]["code"] == "daemon_unavailable"

@@ -4,13 +4,15 @@ import os
 import signal
 from collections.abc import Callable
 
+import psutil
 import pytest
 
+from rig import processes
 from rig.central import Central
 from rig.daemon import Home
 from rig.shim import ShimProcess
 from rig.wait import until
-from system.scene import Caller, Converse, is_running, rows, until_blocking
+from system.scene import Caller, Converse, rows, until_blocking
 
 LEAVES_WITHIN = 2.0  # seconds
 
@@ -44,13 +46,13 @@ def test_a_seat_leaves_within_two_seconds_in_the_middle_of_a_wait(
     Caller(shim).arm()
     until_blocking(home, 1)
     assert central.health()["active_subscription_streams"] == 2
-    pids = {shim.pid, shim.process.pid}
+    involved = {psutil.Process(pid) for pid in (shim.pid, shim.process.pid)}
     leave(shim)
     until(lambda: rows(home) == [], LEAVES_WITHIN, "ps is empty")
     until(
         lambda: central.health()["active_subscription_streams"] == 0, LEAVES_WITHIN, "Central has no listener any more"
     )
-    until(lambda: not any(is_running(pid) for pid in pids), LEAVES_WITHIN, "no process is left")
+    until(lambda: not any(map(processes.is_alive, involved)), LEAVES_WITHIN, "no process is left")
     assert home.daemon_pid()
 
 

@@ -2,7 +2,8 @@
 
 from rig.central import Central
 from rig.daemon import Home
-from system.scene import Caller, until_blocking, until_listed
+from rig.wait import until
+from system.scene import PATIENCE, Caller, until_blocking, until_listed
 
 
 def test_two_homes_do_not_see_each_other(central: Central, board: str) -> None:
@@ -27,5 +28,5 @@ def test_two_homes_do_not_see_each_other(central: Central, board: str) -> None:
         assert stopped.returncode == 0, stopped.stderr
         assert one.ctl("ps").returncode == 3
         assert [row["seat"] for row in until_listed(other, 1)] == ["of-other"]
-        assert one.daemons() == []
+        until(lambda: not one.daemons(), PATIENCE, "the stopped daemon is gone")
         assert len(other.daemons()) == 1

@@ -170,6 +170,7 @@ def test_after_an_early_answer_the_daemon_gets_the_handshake_and_the_calls(home:
             assert peer.read() == call(2)
             peer.send(answer(replayed["id"], second=True), answer(2))
             assert shim.read() == answer(2)
+            assert peer.read()["method"] == "pursers/delivered"
             # From here on it is a plain relay.
             shim.send(request(3, "tools/list"))
             assert peer.read() == request(3, "tools/list")

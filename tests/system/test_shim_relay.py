@@ -1,5 +1,6 @@
 """A shim process between a scripted host and a scripted daemon: the plain relay, and what happens to its link."""
 
+import contextlib
 import json
 import os
 import select
@@ -420,6 +421,27 @@ def test_a_daemon_that_leaves_gets_no_new_line_and_the_next_one_gets_them_all(
     assert [line for line in got if line["method"] == "tools/call"] == [call(1), call(3)]
     second.send(answer(1), answer(3))
     assert [shim.read(), shim.read()] == [answer(1), answer(3)]
+
+
+def test_a_line_that_a_leaving_daemon_has_not_read_goes_to_the_next_one_only(
+    daemon: ScriptedDaemon, shim: Shim
+) -> None:
+    first = attach(daemon, shim)
+    big = call(1, text="x" * 900_000)
+    shim.send(big)
+    first.send(drain("restart"))
+    assert shim.ask(request("p", "ping"))["id"] == "p"  # answered early: it knows that the daemon leaves
+    got = bytearray()
+    first.connection.settimeout(0.2)
+    with contextlib.suppress(TimeoutError):
+        while data := first.connection.recv(1 << 20):
+            got += data
+    assert 0 < len(got) < 900_000
+    assert b"\n" not in got
+    first.close()
+    second, hello = reattached(daemon, epoch=2)
+    assert hello["resume"]["pending"] == []  # type: ignore[index]
+    assert second.read() == big
 
 
 def test_a_stopped_daemon_ends_the_calls_at_once_with_the_command_that_helps(

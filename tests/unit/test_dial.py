@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import fake_daemon
 from pursers_shim import dial
 from pursers_shim.dial import Absent, Busy, Dialer, WrongPeer, connect, daemon_pid, start
+from pursers_shim.launch import lock_holder
 from pursers_shim.paths import PathError, Place, place
 from scripted_daemon import short_home, until
 
@@ -197,29 +199,54 @@ def test_nothing_is_started_while_another_one_starts(starts: Starts) -> None:
     assert starts.count() == 0
 
 
-def test_a_daemon_that_keeps_ending_is_started_ever_more_slowly(starts: Starts) -> None:
-    (starts.root / "broken").write_text("no")
-    now = [1_000_000.0]
+class Clock:
+    """Wall time that a test moves; tries to start at each step of it."""
 
-    def is_started(*, patient: bool = True) -> bool:
-        held = start(starts.where, starts.environ, patient=patient, clock=lambda: now[0])
+    def __init__(self, starts: Starts, now: float) -> None:
+        self.now = now
+        self._starts = starts
+
+    def is_started(self, *, patient: bool = True) -> bool:
+        held = start(self._starts.where, self._starts.environ, patient=patient, clock=lambda: self.now)
         if held is not None:
             os.close(held)
+            until(lambda: lock_holder(self._starts.where.start_log) is None)  # it has failed
         return held is not None
 
-    gaps: list[float] = []
+    def until_started(self) -> float:
+        began = self.now
+        while not self.is_started():
+            self.now += 0.0625
+        return self.now - began
+
+
+def test_a_daemon_that_does_not_come_up_is_started_ever_more_slowly(starts: Starts) -> None:
+    (starts.root / "broken").write_text("no")
+    clock = Clock(starts, 1_000_000.0)
+    gaps = [clock.until_started() for _ in range(12)]
+    assert gaps[:7] == pytest.approx([0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4], abs=0.0635)
+    assert gaps[-2:] == pytest.approx([dial.RESTART_LAST_FAILED] * 2, abs=0.0635)
+    # A person who asks is not put off, and begins anew.
+    assert clock.is_started(patient=False)
+    assert clock.until_started() == 0
+    assert clock.until_started() > 0
+    # What lies long ago is forgotten.
+    clock.now += dial.RESTART_MEMORY + 1
+    assert clock.until_started() == 0
+
+
+def test_a_daemon_that_came_up_before_it_ended_is_started_again_sooner(starts: Starts) -> None:
+    (starts.root / "broken").write_text("no")
+    clock = Clock(starts, time.time() - 26.5)
     for _ in range(7):
-        began = now[0]
-        while not is_started():
-            now[0] += 0.0625
-        gaps.append(now[0] - began)
-    assert gaps == pytest.approx([0.0, 0.2, 0.4, 0.8, 1.6, 3.2, dial.RESTART_LAST], abs=0.0635)
-    # A person who asks is not put off, and old failures are forgotten.
-    assert is_started(patient=False)
-    assert not is_started()
-    now[0] += dial.RESTART_MEMORY
-    assert is_started()
-    assert not is_started()
+        clock.until_started()
+    (starts.root / "broken").unlink()
+    attempt_until_linked(Dialer(starts.environ)).close()  # the eighth, in real time: 12.8 seconds have passed
+    fake_daemon.end_all(starts.root)
+    (starts.root / "broken").write_text("no")
+    clock.now = time.time()
+    # Had it not come up, 25.6 seconds would have to pass.
+    assert 4 < clock.until_started() <= dial.RESTART_LAST + 0.0625
 
 
 def test_start_refuses_an_unsafe_folder(starts: Starts) -> None:
@@ -326,13 +353,26 @@ def test_what_a_failed_daemon_printed_is_told(starts: Starts) -> None:
     assert starts.where.start_log in dialer.trouble().action
 
 
-def test_a_start_that_takes_too_long_may_be_repeated(starts: Starts) -> None:
+def test_a_start_that_fails_is_repeated(starts: Starts) -> None:
     (starts.root / "broken").write_text("no")
+    dialer = Dialer(starts.environ)
+    assert dialer.attempt() is None
+    until(lambda: starts.count() == 1)
+    (starts.root / "broken").unlink()
+    attempt_until_linked(dialer).close()
+    assert starts.count() == 2
+
+
+def test_a_start_that_takes_too_long_may_be_repeated(starts: Starts) -> None:
+    (starts.root / "slow").write_text("30")
     now = [100.0]
     dialer = Dialer(starts.environ, clock=lambda: now[0])
-    for _ in range(3):
-        assert dialer.attempt() is None
+    assert dialer.attempt() is None
     until(lambda: starts.count() == 1)
+    begun = time.monotonic()
+    while time.monotonic() < begun + 0.5:  # longer than the pause before a second start
+        assert dialer.attempt() is None
+    assert starts.count() == 1
     now[0] += dial.START_LIMIT + 0.1
 
     def is_second() -> bool:

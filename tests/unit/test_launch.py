@@ -19,6 +19,7 @@ HOLD = (
     "print('held',flush=True); sys.stdin.read()"
 )
 
+
 @pytest.fixture
 def root() -> Iterator[Path]:
     with short_home() as folder:
@@ -119,10 +120,24 @@ def test_a_detached_process_has_nothing_of_ours(root: Path) -> None:
     assert os.stat(log).st_mode & 0o077 == 0
 
 
+def test_a_detached_process_holds_the_lock_on_its_log_while_it_lives(root: Path) -> None:
+    log = root / "start.log"
+    (root / "slow").write_text("30")
+    environment = {"PATH": os.environ["PATH"], "PURSERSD_HOME": str(root)}
+    spawn_detached([fake_daemon.stand_in(root)], environment, str(log))
+    pid = lock_holder(str(log))  # at once
+    assert pid is not None
+    until(lambda: fake_daemon.births(root))
+    assert fake_daemon.births(root)[0]["pid"] == pid
+    fake_daemon.end_all(root)
+    assert lock_holder(str(log)) is None
+
+
 def test_what_cannot_be_started_says_so_in_the_log(root: Path) -> None:
     log = root / "start.log"
     spawn_detached([str(root / "nothing")], {}, str(log))
-    until(lambda: log.exists() and "cannot start" in log.read_text())
+    assert "cannot start" in log.read_text()
+    assert lock_holder(str(log)) is None
 
 
 def test_a_lock_survives_the_start_of_another_process(root: Path) -> None:

@@ -102,6 +102,18 @@ def test_a_new_link_gets_the_opening_then_the_pending_lines_in_order() -> None:
     assert resume.answered(json.dumps(got[0]["id"]), is_result=True) is None
 
 
+def test_a_replay_does_not_take_the_answer_of_a_request_with_the_same_id() -> None:
+    resume = opened()
+    resume.add(request(0), 2.0)  # the id that initialize had
+    resume.detach()
+    replayed, _, again = lines(resume)
+    assert again["id"] == 0
+    assert resume.answered(json.dumps(replayed["id"]), is_result=True) is None
+    pending = resume.answered("0", is_result=True)
+    assert pending is not None
+    assert pending.request.method == "tools/call"
+
+
 def test_an_unanswered_initialize_is_sent_again_as_it_was_and_comes_first() -> None:
     resume = Resume()
     resume.add(request(5, "ping"), 1.0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pursersd.errors import ArgumentError
-from pursersd.rules.arguments import MAX_CURSOR, WaitArguments, budget_s, check
+from pursersd.rules.arguments import DEFAULT_TIMEOUT_S, MAX_CURSOR, WaitArguments, budget_s, check
 
 GOOD: dict[str, Any] = {
     "since_seq": None,
@@ -128,6 +128,17 @@ def test_what_is_normalised() -> None:
     )
     assert checked(project="  ", boards="registry", since_seq={"a": 1}).project is None
     assert checked(boards="registry").boards == "registry"
+
+
+def test_the_smallest_values_are_good() -> None:
+    assert checked(since_seq=0, timeout_s=1, timeout_given=True, wait_for="CLAIMABLE").since_seq == 0
+    assert checked(since_seq={"a": 0}, boards=["a"]).since_seq == {"a": 0}
+    assert (MAX_CURSOR, DEFAULT_TIMEOUT_S) == (9223372036854775807, 180)
+
+
+def test_a_default_of_the_wrong_type_is_refused_too() -> None:
+    with pytest.raises(ArgumentError, match="timeout_s must be an integer"):
+        checked(timeout_s="180", timeout_given=False)
 
 
 def test_an_orchestrator_never_blocks_longer_than_200_seconds() -> None:

@@ -33,6 +33,7 @@ def test_open_work_is_told_in_the_order_of_the_listing() -> None:
         {"ticket_id": "T1", "status": "open", "last_claimed_by": "bob"},
         {"ticket_id": "T3", "status": "claimed"},
         {"ticket_id": "T4", "status": "open", "claimed_by_agent_id": YOU},
+        {"ticket_id": "T5", "status": "claimed", "claimed_by_agent_id": ME},
         {"status": "open"},
     ]
     first, second = cues(tickets, watcher())

@@ -38,6 +38,13 @@ def test_prior_holder_and_newest_branch() -> None:
     }
 
 
+@pytest.mark.parametrize("known", ["last_claimed_by", "last_claimed_by_agent_id"])
+def test_a_holder_known_by_name_or_by_id(known: str) -> None:
+    found = continuation({known: "x"})
+    assert found is not None
+    assert found["prior_holder"]
+
+
 def test_each_half_alone() -> None:
     only_branch = continuation({"submission_history": [{"notes": "branch_and_commit: a/b @ 3"}]})
     assert only_branch == {"prior_holder": None, "branch_and_commit": "a/b @ 3", "abandoned_count": 0}

@@ -45,7 +45,8 @@ def test_classes(error: BaseException, cause: str, join_class: str, retryable: b
 @pytest.mark.parametrize(
     "text",
     [
-        "board access denied: invite required",
+        "an Invite Required by the board",
+        "board access denied: principal is not a member",
         "authenticated principal lacks board:review authorization",
         "Board Role Not Authorized",
         "token is not authorized for this board",
@@ -91,6 +92,7 @@ def test_the_text_of_a_foreign_error_is_not_shown(error: BaseException) -> None:
     assert "s3cret" not in detail
     assert type(error).__name__ in detail
     assert "pursersctl" in detail
+    assert ("connection to Central broke" in detail) == isinstance(error, ConnectionError)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,10 @@ def test_the_text_of_a_foreign_error_is_not_shown(error: BaseException) -> None:
         (
             errors.Unreachable("Nobody answers."),
             "board join failed (unreachable): Central is unreachable. Nobody answers.",
+        ),
+        (
+            errors.Unreachable("Central is unreachable at http://127.0.0.1:1/mcp: refused"),
+            "board join failed (unreachable): Central is unreachable at http://127.0.0.1:1/mcp: refused",
         ),
         (
             errors.Unauthenticated("Token expired."),

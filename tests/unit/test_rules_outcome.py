@@ -108,10 +108,12 @@ def test_optional_keys() -> None:
         reason="journal",
         compacted=Compacted([BROADCAST], 0, {"ticket_created": 1}),
         warnings=[{"code": "cursor_ahead_clamped"}],
+        registry_warning="project_registry unavailable",
     )
     assert found["reason"] == "journal"
     assert (found["compacted"], found["dropped"], found["event_counts"]) == (True, 0, {"ticket_created": 1})
     assert found["warnings"] == [{"code": "cursor_ahead_clamped"}]
+    assert found["registry_warning"] == "project_registry unavailable"
     assert "partial" not in found
 
 

@@ -106,6 +106,7 @@ def test_pages_are_followed_to_the_end() -> None:
     listing = Listing("claimable")
     listing.add(page(["A"], total=3, following="c1"))
     assert listing.wanted
+    assert not listing.complete
     assert listing.arguments()["cursor"] == "c1"
     listing.add(page(["B"], total=3, following="c2"))
     listing.add(page(["C"], total=3))
@@ -160,9 +161,10 @@ def test_absence_counts_only_if_central_echoes_the_keys() -> None:
     good.add(page(["A"], keyed=["A", "B"]))
     assert good.complete
     assert good.unknown({"A", "B"}) == set()
-    for keyed in (["B", "A"], None, ["A"]):
+    for keyed in (["B", "A"], None, ["A"], "no filters"):
         old = Listing("claimable", ("B", "A"))
-        old.add(page(["A", "Q"], keyed=keyed))
+        assert not old.complete
+        old.add({**page(["A", "Q"], keyed=keyed), **({"filters": None} if keyed == "no filters" else {})})
         assert not old.complete
         assert old.warning == {
             "code": "ticket_projection_key_filter_unavailable",

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pursersd.rules.events import ACCEPTED, KEPT, View, fits
-from pursersd.rules.relevance import Watcher, is_relevant_ticket, judge, needs_ticket, ticket_project
+from pursersd.rules.relevance import (
+    Watcher,
+    ends,
+    is_past,
+    is_relevant_ticket,
+    judge,
+    needs_ticket,
+    ticket_project,
+)
 
 ME, YOU = "AI-me", "AI-you"
 CREATED = {"kind": "ticket_created", "seq": 5, "ticket_id": "T", "actor": "AI-boss", "status_to": "open"}
@@ -64,6 +72,8 @@ def test_tickets_of_a_board_without_dispatch(fields: dict[str, object], only_min
         ({"review_state": "claimed_by_me"}, False),
         ({"review_state": {}}, True),
         ({"review_state": {"status": "unclaimed", "holder_agent_id": YOU}}, False),
+        ({"review_state": {"reviewer_agent_id": YOU}}, False),
+        ({"review_state": {"claimed_by_agent_id": YOU}}, False),
         ({"review_state": {"status": "expired", "holder_agent_id": YOU}}, True),
         ({"review_state": {"status": "claimed"}}, False),
         ({"review_state": 5}, False),
@@ -98,6 +108,10 @@ def test_tickets_of_a_dispatch_board(fields: dict[str, object], relevant: bool) 
         ({"dispatch_state": {"state": "offered"}}, False),
         ({"dispatch_state": {"state": "offered"}, "review_offer": {"agent_id": ME}}, True),
         ({"dispatch_state": {"state": "claimed"}, "review_lease": {"reviewer_agent_id": ME}}, True),
+        (
+            {"dispatch_state": {"state": "broadcast"}, "status": "open", "review_lease": {"reviewer_agent_id": ME}},
+            False,
+        ),
     ],
 )
 def test_submissions_of_a_dispatch_board(fields: dict[str, object], relevant: bool) -> None:
@@ -226,6 +240,11 @@ def test_updates_of_a_review_that_i_do(kind: str) -> None:
     assert judge(event(kind, submitted_by_agent_id=ME), {**SUBMITTED, "claimed_by_agent_id": ME}, me) is None
 
 
+def test_a_submission_is_no_held_update() -> None:
+    submitted = event("ticket_submitted", reviewer_agent_id=ME)
+    assert reason(judge(submitted, SUBMITTED, watcher("submitted"))) == "broadcast"
+
+
 def test_a_created_ticket_is_no_held_update() -> None:
     assert reason(judge(CREATED, {**OPEN, "claimed_by_agent_id": ME}, watcher())) == "broadcast"
 
@@ -306,6 +325,31 @@ def test_a_failed_lookup_lets_an_event_pass_only_if_nothing_narrows_it_down() ->
         assert judge(CREATED, None, seat, lookup_failed=True) == (CREATED if passes else None)
         assert judge(CREATED, None, seat) is None
         assert judge(event("ticket_offered"), None, seat, lookup_failed=True) is None
+
+
+@pytest.mark.parametrize("field", ["submitted_by_agent_id", "last_abandoned_by", "reviewer_agent_id"])
+def test_an_event_that_names_me_may_be_the_end_of_my_work(field: str) -> None:
+    assert ends(event("ticket_annotated", **{field: ME}), watcher())
+    assert not ends(event("ticket_annotated", **{field: YOU}), watcher())
+    assert not ends(event("memory_written", **{field: ME}), watcher())
+
+
+@pytest.mark.parametrize(
+    ("kind", "status_to", "may_end"),
+    [
+        ("ticket_status_changed", "closed", True),
+        ("ticket_status_changed", "rejected", True),
+        ("ticket_status_changed", "canceled", True),
+        ("ticket_status_changed", "terminated", True),
+        ("ticket_status_changed", "open", False),
+        ("ticket_annotated", "closed", False),
+    ],
+)
+def test_history_of_a_finished_ticket_is_past_but_for_its_end(kind: str, status_to: str, may_end: bool) -> None:
+    shown = event(kind, status_to=status_to)
+    assert ends(shown, watcher()) is may_end
+    assert is_past(shown, {"ticket_id": "T", "status": "closed"}, watcher()) is not may_end
+    assert not is_past(shown, {"ticket_id": "T", "status": "claimed"}, watcher())
 
 
 def test_what_i_did_myself_is_not_news() -> None:

@@ -64,6 +64,17 @@ def test_everything_set() -> None:
     assert (found.resurface_s, found.scan_interval_s, found.idle_limit_s) == (1.5, 2.0, 3.0)
 
 
+@pytest.mark.parametrize("role", ["worker", "reviewer", "orchestrator", "coordinator"])
+def test_roles(role: str) -> None:
+    found = settings(PURSERS_ROLE=role)
+    assert (found.role, found.problems) == (role, ())
+
+
+def test_a_name_may_have_80_characters_and_push_is_no_surprise() -> None:
+    found = settings(ONBOARD_AGENT_NAME="x" * 47, ONBOARD_AGENT_INSTANCE="y" * 32, PURSERS_WAIT_MODE="push")
+    assert (len(found.agent_name), found.problems, found.notes) == (80, (), ())
+
+
 NAME = "letters, digits, dots, underscores, or hyphens"
 
 

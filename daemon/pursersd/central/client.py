@@ -169,10 +169,18 @@ class CentralClient:
             async with self._http.stream("POST", self.url, content=body, headers=headers) as response:
                 await _check_status(response)
                 yield response
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise Unreachable(f"Central is unreachable at {self.url}: {_text(error)}", sent=False) from error
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise Unreachable(
+                f"Central is unreachable at {self.url}: {_text(error)}. Start it, or correct ONBOARD_CENTRAL_URL.",
+                sent=False,
+            ) from error
+        except httpx2.PoolTimeout as error:
+            # Nothing was refused: a Central that is only slow must not cost us the streams.
+            raise Overloaded(f"Central at {self.url} keeps every connection of ours busy", sent=False) from error
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ProtocolRefused(f"{self.url} is not a usable Central URL: {_text(error)}") from error
+        except httpx2.DecodingError as error:
+            raise ProtocolRefused(f"Central's answer cannot be decoded: {_text(error)}") from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
             raise Unreachable(f"The connection to Central at {self.url} was lost: {_text(error)}") from error
 
@@ -189,9 +197,15 @@ async def _check_status(response: httpx2.Response) -> None:
     """Raise for an HTTP status that carries no JSON-RPC answer (central.md §2.3, §2.4)."""
     status = response.status_code
     if status == 401:
-        raise Unauthenticated("Central does not accept the credential (HTTP 401): it is unknown, expired or revoked")
+        raise Unauthenticated(
+            "Central does not accept the credential (HTTP 401): it is unknown, expired or revoked. "
+            "Get a new token from the board's admin and set ONBOARD_CENTRAL_TOKEN or its file."
+        )
     if status == 403:
-        raise Forbidden("Central refuses the credential (HTTP 403): it lacks the scope board:read")
+        raise Forbidden(
+            "Central refuses the credential (HTTP 403): it lacks the scope board:read. "
+            "Ask the board's admin for a token that has it."
+        )
     if status == 429 or status >= 500:
         raise Overloaded(f"Central answered HTTP {status}")
     if status >= 300 and not response.headers.get("content-type", "").startswith("application/json"):

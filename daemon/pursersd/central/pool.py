@@ -6,8 +6,8 @@ what a model asked for never queues behind them.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import anyio
 import jwt
 
 from pursersd.central.client import CentralClient, Cues
-from pursersd.errors import CentralError, Forbidden, Overloaded, Unauthenticated, UnknownBoard, Unreachable
+from pursersd.errors import CentralError, Forbidden, Overloaded, ToolFailed, Unauthenticated, UnknownBoard, Unreachable
 from pursersd.settings import Secret
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ BACKGROUND_CALLS = 2
 
 RESENDS = 2
 """How often a read is sent again after its connection broke."""
+
+_NO_MEMBER = "board access denied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,16 @@ class Pool:
         """Close the connections; nothing may be called afterwards."""
         await self._client.aclose()
 
-    def listen(self, uris: Iterable[str]) -> AbstractAsyncContextManager[Cues]:
+    @asynccontextmanager
+    async def listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:
         """Open a subscription stream (see CentralClient.listen)."""
-        return self._client.listen(uris)
+        try:
+            async with self._client.listen(uris) as cues:
+                self.last_error = None
+                yield cues
+        except CentralError as error:
+            self._note(error)
+            raise
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         """Send a call that must not be repeated by us: one attempt, errors as they are."""
@@ -135,13 +144,20 @@ class Pool:
             result = await self._client.call(tool, arguments, generation=generation)
             self.last_error = None
             return result
-        except (Unreachable, Unauthenticated, Forbidden, Overloaded) as error:
-            self.last_error = error
-            if isinstance(error, Unreachable) and not error.sent:
-                self.on_connect_refused()
+        except CentralError as error:
+            self._note(error)
+            if isinstance(error, ToolFailed) and str(error).startswith(_NO_MEMBER):
+                self.forget_board(str(arguments.get("board_id", "")))
             raise
         finally:
             self.counters.in_flight -= 1
+
+    def _note(self, error: CentralError) -> None:
+        """Keep what says that Central does not serve us; every other failure is an answer."""
+        unserved = isinstance(error, (Unreachable, Unauthenticated, Forbidden, Overloaded))
+        self.last_error = error if unserved else None
+        if isinstance(error, Unreachable) and not error.sent:
+            self.on_connect_refused()
 
 
 def _nobody() -> None:

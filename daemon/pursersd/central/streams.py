@@ -2,13 +2,15 @@
 
 A stream's filter is fixed, so another set means another stream (central.md §4.4). The journal stream J is replaced
 make-before-break: no cue is missed. The seat stream S must be replaced break-before-make, since Central drops a seat's
-liveness when the old of two streams ends.
+liveness when the older of two streams ends: the next one is opened only when the connection of the old one is closed.
 """
 
 import logging
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
@@ -26,6 +28,13 @@ FIRST_RETRY = 0.1
 LAST_RETRY = 10.0
 """Longest pause between attempts, in seconds."""
 
+STEADY = 10.0
+"""Seconds that a stream must have lived for the pauses to begin anew when it is lost: one that always ends at once would
+else be opened again ten times a second."""
+
+LAP = 0.05
+"""Seconds that the old of two overlapping streams is still read: the last cue before the new one may have gone to it."""
+
 DENIED_RETRY = 60.0
 """Seconds after which a URI that Central denied is asked for again (earlier when somebody arms a wait)."""
 
@@ -40,6 +49,19 @@ class _Lost(Exception):
     def __init__(self, error: CentralError | None) -> None:
         super().__init__(str(error or "Central dropped cues of this stream"))
         self.error = error
+
+
+@dataclass(slots=True, eq=False)
+class _Generation:
+    """One opened stream of a KeptStream."""
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    closed: anyio.Event = field(default_factory=anyio.Event)
+
+    async def close(self) -> None:
+        """Return when its connection is closed."""
+        self.scope.cancel()
+        await self.closed.wait()
 
 
 class StreamListener(Protocol):
@@ -62,7 +84,16 @@ class KeptStream:
     text; `trouble` is why there is no stream although one is wanted.
     """
 
-    def __init__(self, name: str, opener: Opener, listener: StreamListener, *, overlap: bool, settle: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        opener: Opener,
+        listener: StreamListener,
+        *,
+        overlap: bool,
+        settle: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
         self.covered: frozenset[str] = frozenset()
         self.denied: dict[str, str] = {}
@@ -72,6 +103,8 @@ class KeptStream:
         self._listener = listener
         self._overlap = overlap
         self._settle = settle
+        self._clock = clock
+        self._opened_at = 0.0
         self._wanted: frozenset[str] = frozenset()
         self._changed = anyio.Event()
         self._drop = False
@@ -106,33 +139,41 @@ class KeptStream:
         while True:
             wanted = self._wanted - self.denied.keys()
             if not wanted:
+                self.trouble = None
                 await self._wait_for_change(DENIED_RETRY if self.denied else None)
                 self.denied.clear()
                 continue
+            lost: _Lost | None = None
             try:
                 await self._follow(wanted)
-                pauses = _pauses()
             except* _Lost as group:
-                error = _first(group).error
-                if self.covered:
-                    self.reconnects += 1
+                lost = _first(group)
+            if lost is None:
+                pauses = _pauses()
+                continue
+            if self.covered:
+                self.reconnects += 1
+                log.warning("stream %s lost: %s", self.name, lost)
+                if self._clock() - self._opened_at >= STEADY:
                     pauses = _pauses()
-                    log.warning("stream %s lost: %s", self.name, _first(group))
-                if not self._note_denial(error):
-                    self.trouble = error
-                self._cover(frozenset(), always=True)
-                if self.trouble is not None:
-                    await self._wait_for_change(next(pauses))
+            denied = self._note_denial(lost.error)
+            self.trouble = None if denied else lost.error
+            self._cover(frozenset(), always=True)
+            if not denied:
+                await self._wait_for_change(next(pauses))
 
     async def _follow(self, wanted: frozenset[str]) -> None:
         """Open a stream for `wanted` and replace it as wishes change; returns when nothing is wanted or it was dropped.
 
         Raises _Lost (in a group) when the stream in use ends or cannot be opened.
         """
+        self._drop = False
         async with anyio.create_task_group() as generations:
-            current = await generations.start(self._generation, wanted)
+            current: _Generation = await generations.start(self._generation, wanted)
             while True:
-                await self._wait_for_change(None)
+                # Asking again costs an overlapping stream nothing; the other kind would be interrupted for it.
+                if not await self._wait_for_change(DENIED_RETRY if self._overlap and self.denied else None):
+                    self.denied.clear()
                 wanted = self._wanted - self.denied.keys()
                 if self._drop or not wanted:
                     break
@@ -141,41 +182,44 @@ class KeptStream:
                 if self._overlap:
                     current = await self._replace(generations, current, wanted)
                 else:
-                    current.cancel()
                     self._cover(frozenset())
+                    await current.close()
                     current = await generations.start(self._generation, wanted)
-            self._drop = False
+            self._cover(frozenset())
             generations.cancel_scope.cancel()
-        self._cover(frozenset())
 
-    async def _replace(
-        self, generations: TaskGroup, current: anyio.CancelScope, wanted: frozenset[str]
-    ) -> anyio.CancelScope:
+    async def _replace(self, generations: TaskGroup, current: _Generation, wanted: frozenset[str]) -> _Generation:
         """Open the next stream, then close the current one; keep the current one when a URI is denied."""
         try:
-            following: anyio.CancelScope = await generations.start(self._generation, wanted)
+            following: _Generation = await generations.start(self._generation, wanted)
         except _Lost as lost:
             if not self._note_denial(lost.error):
                 raise
             self._changed.set()
             return current
-        current.cancel()
+        await anyio.sleep(LAP)
+        await current.close()
         return following
 
-    async def _generation(self, uris: frozenset[str], *, task_status: TaskStatus[anyio.CancelScope]) -> None:
-        """Read one stream until it ends (raises _Lost) or its scope is cancelled."""
+    async def _generation(self, uris: frozenset[str], *, task_status: TaskStatus[_Generation]) -> None:
+        """Read one stream until it ends (raises _Lost) or is closed."""
+        generation = _Generation()
         error: CentralError | None = None
-        with anyio.CancelScope() as scope:
-            try:
-                async with self._opener(uris) as cues:
-                    self.trouble = None
-                    self._cover(uris)
-                    task_status.started(scope)
-                    async for uri in cues:
-                        self._listener.stream_cue(uri)
-            except CentralError as caught:
-                error = caught
-            raise _Lost(error)
+        try:
+            with generation.scope:
+                try:
+                    async with self._opener(uris) as cues:
+                        self.trouble = None
+                        self._opened_at = self._clock()
+                        self._cover(uris)
+                        task_status.started(generation)
+                        async for uri in cues:
+                            self._listener.stream_cue(uri)
+                except CentralError as caught:
+                    error = caught
+                raise _Lost(error)
+        finally:
+            generation.closed.set()
 
     def _cover(self, uris: frozenset[str], *, always: bool = False) -> None:
         gained, lost = uris - self.covered, self.covered - uris
@@ -184,20 +228,25 @@ class KeptStream:
             self._listener.stream_changed(gained, lost)
 
     def _note_denial(self, error: CentralError | None) -> bool:
-        """Remember the URI that Central denied, if that is what `error` says."""
+        """Remember the URI that Central denied, if that is what `error` says and there is another way without it."""
         if not isinstance(error, ProtocolRefused) or not str(error).startswith(_DENIED):
             return False
-        self.denied[str(error).removeprefix(_DENIED).strip()] = str(error)
+        uri = str(error).removeprefix(_DENIED).strip()
+        if uri not in self._wanted or uri in self.denied:
+            return False
+        self.denied[uri] = str(error)
         log.warning("stream %s: %s", self.name, error)
         self._listener.stream_changed(frozenset(), frozenset())
         return True
 
-    async def _wait_for_change(self, seconds: float | None) -> None:
-        """Until the wishes change, at most `seconds`; several changes in a moment count as one."""
+    async def _wait_for_change(self, seconds: float | None) -> bool:
+        """Until the wishes change, at most `seconds`; several changes in a moment count as one. False if nothing changed."""
         with anyio.move_on_after(seconds):
             await self._changed.wait()
             await anyio.sleep(self._settle)
+        changed = self._changed.is_set()
         self._changed = anyio.Event()
+        return changed
 
 
 def _pauses() -> Iterator[float]:

@@ -36,9 +36,9 @@ class Origin:
     shim_version: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Wait:
-    """A wait in progress, for `ps`."""
+    """A wait in progress, for `ps`; two that look the same are two."""
 
     board: BoardWait | None = None
 
@@ -160,7 +160,9 @@ class Conversation:
         return self._memory
 
     async def connect(self) -> Central:
-        """Its Central. Raises ConfigurationError with the first setting that prevents it."""
+        """Its Central. Raises ConfigurationError with the first setting that prevents it, or because it has ended."""
+        if self.ended.is_set():  # its Central was given back already and must not be opened for it again
+            raise ConfigurationError(f"This conversation has ended: {self.end_reason}.")
         if self.settings.problems:
             raise ConfigurationError(self.settings.problems[0])
         token = self.settings.token

@@ -36,7 +36,7 @@ def started_at(pid: int) -> float | None:
             return None
         ticks = process_start(pid)
         return float(ticks) if ticks is not None else process.create_time()
-    except psutil.Error:
+    except (psutil.Error, OSError):  # OSError: it ended while /proc was being read
         return None
 
 

@@ -121,7 +121,10 @@ class Link:
             return
         try:
             head = _head(line)
-        except msgspec.DecodeError as error:
+        except msgspec.ValidationError as error:
+            await self.tell(_error(None, -32600, f"Invalid request: send one JSON-RPC object per line ({error})"))
+            return
+        except (msgspec.DecodeError, RecursionError) as error:
             await self.tell(_error(None, -32700, f"Parse error: send one JSON-RPC object per line ({error})"))
             return
         if head.method is not None and head.method.startswith("pursers/"):
@@ -143,7 +146,10 @@ class Link:
             self.conversation.renamed(message.id, own)
             message = message.model_copy(update={"id": own})
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            message = self._ids.translate_cancel(message)
+            cancelled = self._ids.translate_cancel(message)
+            if cancelled is None:
+                return
+            message = cancelled
         await streams.to_server.send(SessionMessage(message))
 
     def _take_own(self, head: _Head) -> None:

@@ -59,7 +59,7 @@ class Conversations:
         After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as the high-water mark.
         """
         known = self._all.get(resume) if resume else None
-        if known is not None and known.origin.shim == origin.shim:
+        if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():
             return known
         name = resume if resume and known is None else new_conversation_id()
         conversation = self._all[name] = Conversation(name, origin, settings, self._centrals)

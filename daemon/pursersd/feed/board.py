@@ -15,7 +15,7 @@ from pursersd.feed.reads import SharedReads
 from pursersd.feed.waiter import Marks, Page, Waiter
 from pursersd.rules import sharing
 from pursersd.rules.backoff import delays
-from pursersd.seats.seat import Seats
+from pursersd.seats.seat import Seat, Seats
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +72,15 @@ class BoardFeed:
             waiter.mark("gap")
         self._work.set()
 
+    def seats_changed(self, gained: frozenset[str], lost: frozenset[str]) -> None:
+        """The seat stream covers other seats now: one that it covered before may have been cued in between."""
+        for waiter in self.waiters:
+            if waiter.seat.uri in lost:
+                waiter.interrupted = True
+            elif waiter.interrupted and waiter.seat.uri in gained:
+                waiter.interrupted = False
+                waiter.mark("gap")
+
     # --- what waits do ----------------------------------------------------------------------------------------------
 
     def add(self, waiter: Waiter) -> None:
@@ -86,6 +95,10 @@ class BoardFeed:
     def nudge(self) -> None:
         """A waiter opened its gate or took pages: look again who is due."""
         self._work.set()
+
+    async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
+        """See Seats.confirm."""
+        await self._seats.confirm(seat, head, hidden=hidden)
 
     def polls(self, waiter: Waiter) -> bool:
         """Whether this waiter is read by the clock and not by cues."""
@@ -115,10 +128,13 @@ class BoardFeed:
                 continue
             turn += 1
             seat = self.waiters[turn % len(self.waiters)].seat
-            try:
-                await self._seats.keepalive(seat)
-            except CentralError as error:
-                log.info("board %s: keepalive join failed: %s", self.board, error)
+            await self._keep_alive(seat)
+
+    async def _keep_alive(self, seat: Seat) -> None:
+        try:
+            await self._seats.keepalive(seat)
+        except CentralError as error:
+            log.info("board %s: keepalive join failed: %s", self.board, error)
 
     async def _wait_for_work(self) -> None:
         with anyio.move_on_after(POLL if any(self.polls(w) for w in self.waiters) else None) as clock:
@@ -151,7 +167,9 @@ class BoardFeed:
                 continue
             start = reader.cursor
             page = await self._read(reader)
-            del marks[reader]
+            if marks.pop(reader).by_seat and page is not None and page["scan_count"] and not page["events"]:
+                # Cued for something that its own page hides: it may have been this seat's leaving (see Seats.confirm).
+                await self._keep_alive(reader.seat)
             group = [w for w in others if page is None or not _settle(page, start, reader, w, marks)]
 
     async def _read(self, waiter: Waiter) -> dict[str, Any] | None:
@@ -199,6 +217,8 @@ def _settle(page: dict[str, Any], start: int, reader: Waiter, other: Waiter, mar
     match sharing.verdict(page, other.seat.agent_id, marks[other].by_seat):
         case "deliver":
             _deliver(other, page)
+        case "nothing" if marks[other].by_seat and page["scan_count"]:
+            return False  # cued for its own act: only its own page tells that nothing else was meant
         case "read":
             return False
     del marks[other]

@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from pursersd.central.pool import Pool
-from pursersd.errors import ToolFailed
+from pursersd.errors import ProtocolRefused, ToolFailed
 from pursersd.seats.seat import Seat, Seats, needs_rejoin
 
 PAGE = {"limit": 500, "max_events": 500, "max_bytes": 750_000}
 """Page bounds of a catchup (bridge.md §2.1)."""
 
 _AHEAD = "cursor is ahead of journal"
+
+_NUMBERS = ("next_cursor", "latest_cursor", "scan_count")
 
 
 class CursorAhead(Exception):
@@ -48,9 +50,11 @@ class Catchup:
         while True:
             page = await self.page(seat, cursor, background=background)
             yield page
-            cursor = position_after(page)
+            before, cursor = cursor, position_after(page)
             if not page.get("has_more") and not page.get("resync_required"):
                 return
+            if before is not None and cursor <= before:
+                raise ProtocolRefused(f"Central answered board_catchup with a page that does not lead on from {before}")
 
     async def acknowledge(self, seat: Seat, cursor: int) -> None:
         """Move the seat's cursor at Central to `cursor`: exactly there, whatever has happened since.
@@ -65,7 +69,18 @@ class Catchup:
 
     async def _read(self, seat: Seat, cursor: int | None, bounds: dict[str, int], background: bool) -> dict[str, Any]:
         arguments = {**_arguments(seat, cursor), **bounds, "touch": False, "ack": False}
-        return await self._pool.read("board_catchup", arguments, background=background)
+        return _checked(await self._pool.read("board_catchup", arguments, background=background))
+
+
+def _checked(page: dict[str, Any]) -> dict[str, Any]:
+    """The page, which everybody who waits on this board will trust, or ProtocolRefused."""
+    events = page.get("events")
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+        raise ProtocolRefused("Central answered board_catchup with a page without a list of events")
+    for name in (*_NUMBERS, "reset_cursor") if page.get("resync_required") else _NUMBERS:
+        if not isinstance(page.get(name), int):
+            raise ProtocolRefused(f"Central answered board_catchup with a page without {name}")
+    return page
 
 
 def _arguments(seat: Seat, cursor: int | None) -> dict[str, Any]:

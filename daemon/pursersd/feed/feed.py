@@ -70,9 +70,11 @@ class Feed:
             yield waiter
         finally:
             board.remove(waiter)
-            if push:
+            if waiter.lingers:
                 self._lingering[seat] = self._clock() + LINGER
                 self._linger_changed.set()
+            else:
+                self._wish()
 
     async def ready(self, waiter: Waiter) -> None:
         """Wait until cues of the waiter's board are delivered, or it is clear that they are not (then it is polled).
@@ -85,8 +87,12 @@ class Feed:
                 await board.settled.wait()
 
     def leave(self, seat: Seat) -> None:
-        """No conversation uses the seat any more: take it out of the streams now."""
-        self._lingering.pop(seat, None)
+        """No conversation uses the seat any more: take it out of the streams now, or when its last wait has ended."""
+        for known in [known for known in self._lingering if known.uri == seat.uri]:
+            del self._lingering[known]
+        for board in self.boards.values():
+            for waiter in board.waiters:
+                waiter.lingers &= waiter.seat.uri != seat.uri
         self._wish()
 
     # --- StreamListener ---------------------------------------------------------------------------------------------
@@ -105,7 +111,6 @@ class Feed:
 
     def stream_changed(self, gained: frozenset[str], lost: frozenset[str]) -> None:
         """A stream opened, broke or was refused: boards gain or lose push."""
-        del lost
         trouble = self.journals.trouble
         refusal = None if trouble is None or isinstance(trouble, (Unreachable, Overloaded)) else str(trouble)
         for board in self.boards.values():
@@ -118,6 +123,7 @@ class Feed:
                 board.settled = anyio.Event() if board.settled.is_set() else board.settled
             if uri in gained:
                 board.gap()
+            board.seats_changed(gained, lost)
             board.nudge()
 
     # --- inside -----------------------------------------------------------------------------------------------------
@@ -127,6 +133,9 @@ class Feed:
         if board is None:
             assert self._tasks is not None, "the feed is not running"
             board = self.boards[name] = BoardFeed(self._pool, self._seats, name)
+            if journal_uri(name) in self.journals.covered:  # for the last wait on it, which has only just gone
+                board.is_covered = True
+                board.settled.set()
             scope = self._scopes[name] = anyio.CancelScope()
             self._tasks.start_soon(self._run_board, board, scope)
         return board

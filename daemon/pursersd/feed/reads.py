@@ -14,7 +14,7 @@ import anyio
 from pursersd.central.pool import Pool
 
 KEPT = 64
-"""Answers kept per board."""
+"""Answers kept per board; the one that nobody has used for longest goes first."""
 
 
 @dataclass(slots=True)
@@ -51,6 +51,8 @@ class SharedReads:
         while entry is not None and entry.cues == self._cues and live:
             await entry.done.wait()
             if entry.answer is not None and int(entry.answer.get("latest_seq", 0)) >= at_least:
+                if self._entries.get(key) is entry:
+                    self._entries.move_to_end(key)
                 return entry.answer
             # The one who asked was cancelled or failed, or asked too early: ask ourselves, unless somebody already does.
             following = self._entries.get(key)

@@ -53,6 +53,10 @@ class Waiter:
         self.push = push
         self.cursor = 0
         self.opened = False
+        self.lingers = push
+        """Whether its seat stays in the streams for a while after it."""
+        self.interrupted = False
+        """Whether the seat stream covered its seat and does not any more."""
         self.failure: CentralError | None = None
         self.marks = Marks()
         self._pages: deque[Page] = deque()

@@ -75,6 +75,9 @@ OFFER_KIND: Mapping[View, str] = {"claimable": "work", "submitted": "review"}
 
 OFFERED: Mapping[View, str] = {"claimable": TICKET_OFFERED, "submitted": REVIEW_OFFERED}
 
+FINISHED = frozenset({"closed", "rejected", "canceled", "terminated"})
+"""Statuses of tickets that a listing of active ones leaves out."""
+
 BACKLOG_SCAN = "backlog_scan"
 OFFER_RECONCILIATION = "offer_reconciliation"
 SYNTHETIC_SOURCES = frozenset({BACKLOG_SCAN, OFFER_RECONCILIATION})

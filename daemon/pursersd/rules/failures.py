@@ -80,9 +80,10 @@ def join_failure_text(error: BaseException) -> str:
     failure = understood(error)
     if failure.join_class == "instance_mismatch":
         return failure.detail
-    words = failure.summary or failure.detail
-    text = f"board join failed ({failure.join_class}): {words}"
-    return text if words == failure.detail else f"{text}. {failure.detail}"
+    # The cause may begin with the very words, as that of an unreachable Central does.
+    repeats = failure.detail.startswith(failure.summary)
+    words = failure.detail if repeats else f"{failure.summary}. {failure.detail}"
+    return f"board join failed ({failure.join_class}): {words}"
 
 
 def _cause(error: PursersError) -> Cause:

@@ -64,7 +64,7 @@ def merge(
 
 def wait_result(
     *,
-    new_seq: int,
+    new_seq: int | None,
     events: Sequence[dict[str, object]],
     waited_s: float,
     mode: Literal["push", "poll"],
@@ -73,9 +73,11 @@ def wait_result(
     compacted: Compacted | None = None,
     partial: bool = False,
     warnings: Iterable[Mapping[str, object]] = (),
+    registry_warning: str | None = None,
 ) -> dict[str, object]:
     """The result of a single-board wait. `reason` overrides what the events say; `waited_s` is 0 for an entry return.
 
+    `new_seq` is None when the caller left its cursor out and must do so again: a number would bring everything again (D2).
     Without events it is a timeout, or, when the read was incomplete, `partial`: then there may be something after all.
     """
     result: dict[str, object] = {
@@ -94,6 +96,8 @@ def wait_result(
     told = [dict(warning) for warning in warnings]
     if told:
         result["warnings"] = told
+    if registry_warning is not None:
+        result["registry_warning"] = registry_warning
     return result
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from pursersd.rules.continuation import continuation
 from pursersd.rules.events import (
+    FINISHED,
     HELD,
     LEASE_ENDED,
     OFFER_ENDED,
     OFFERED,
     REVIEW_LEASE,
     SUBMISSION,
+    TICKET_STATUS_CHANGED,
     View,
     fits,
     kind_of,
@@ -24,7 +26,7 @@ from pursersd.rules.events import (
 from pursersd.rules.id_map import expand_ids
 from pursersd.rules.offers import described, offer_to
 
-__all__ = ["Watcher", "expand_ids", "is_relevant_ticket", "judge", "names", "needs_ticket"]
+__all__ = ["Watcher", "ends", "expand_ids", "is_past", "is_relevant_ticket", "judge", "needs_ticket"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,20 @@ def judge(
     return _told(event, ticket, "broadcast") if relevant else None
 
 
-def names(event: Mapping[str, object], watcher: Watcher) -> bool:
-    """Whether the event itself says that it is about this seat's work, so that a finished ticket matters, too."""
+def ends(event: Mapping[str, object], watcher: Watcher) -> bool:
+    """Whether the event may be the end of this seat's work, so that it matters even if the ticket is finished now.
+
+    Either it names the seat, or it says that the ticket is finished, which then says whose it was.
+    """
     me = watcher.agent_id
-    return _may_matter(event, watcher) and me in (
-        event.get("submitted_by_agent_id"),
-        event.get("last_abandoned_by"),
-        event.get("reviewer_agent_id"),
-    )
+    names = me in (event.get("submitted_by_agent_id"), event.get("last_abandoned_by"), event.get("reviewer_agent_id"))
+    finishes = kind_of(event) == TICKET_STATUS_CHANGED and event.get("status_to") in FINISHED
+    return _may_matter(event, watcher) and (names or finishes)
+
+
+def is_past(event: Mapping[str, object], ticket: Mapping[str, object], watcher: Watcher) -> bool:
+    """Whether an event of the history has nothing to tell any more: its ticket is finished, and it is not the end."""
+    return ticket.get("status") in FINISHED and not ends(event, watcher)
 
 
 def is_relevant_ticket(ticket: Mapping[str, object], watcher: Watcher) -> bool:

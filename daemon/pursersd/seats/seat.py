@@ -69,6 +69,8 @@ class Seats:
         self._pool = pool
         self._joined: dict[SeatRequest, Seat] = {}
         self._joining: dict[SeatRequest, anyio.Lock] = {}
+        self._confirmed: dict[SeatRequest, int] = {}
+        """Up to which place in the journal nothing can have ended the membership of a joined seat."""
 
     async def join(self, request: SeatRequest) -> Seat:
         """The seat, joined by the first who asks and shared by the rest.
@@ -77,36 +79,44 @@ class Seats:
         """
         if seat := self._joined.get(request):
             return seat
-        async with self._joining.setdefault(request, anyio.Lock()):
-            if seat := self._joined.get(request):
-                return seat
-            try:
-                with anyio.fail_after(JOIN_TIMEOUT):
+        try:
+            with anyio.fail_after(JOIN_TIMEOUT):
+                async with self._joining.setdefault(request, anyio.Lock()):
+                    if seat := self._joined.get(request):
+                        return seat
                     await self._pool.require_board(request.board)
-                    seat = await self._send(request, "model")
-            except TimeoutError as error:
-                raise Unreachable(
-                    f"Central did not answer the join of {request.board} in {JOIN_TIMEOUT:.0f} s"
-                ) from error
-            self._joined[request] = seat
-            return seat
+                    seat = self._joined[request] = await self._send(request, "model")
+                    return seat
+        except TimeoutError as error:
+            raise Unreachable(f"Central did not answer the join of {request.board} in {JOIN_TIMEOUT:.0f} s") from error
 
     async def rejoin(self, seat: Seat) -> Seat:
-        """Join again after Central called the seat inactive or its generation stale; shared like `join`."""
-        if self._joined.get(seat.request) is seat:
-            del self._joined[seat.request]
-        return await self.join(seat.request)
+        """Join again after Central called the seat inactive or its generation stale. It is not the model that acts here."""
+        await self.keepalive(seat)
+        return self._joined.get(seat.request, seat)
 
     async def keepalive(self, seat: Seat) -> None:
         """Join without claiming model activity: keeps the seat from going stale and lets Central notice expired leases."""
         renewed = await self._send(seat.request, "keepalive", background=True)
-        if self._joined.get(seat.request) is seat and renewed != seat:
+        if seat.request in self._joined and renewed != self._joined[seat.request]:
             self._joined[seat.request] = renewed
+
+    async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
+        """Make sure that the seat is a recipient of events, now that its journal was read up to `head`.
+
+        One that handed its work off, was retired or went stale still reads but is told nothing any more (central.md §5), and
+        the event that says so is hidden from the seat itself. So `hidden` rows since we looked last cost a keepalive join.
+        """
+        known = self._confirmed.get(seat.request, head)
+        if hidden and head > known:
+            await self.keepalive(seat)
+        self._confirmed[seat.request] = head
 
     def forget(self, request: SeatRequest) -> None:
         """No conversation uses the seat any more: the next one joins afresh."""
         self._joined.pop(request, None)
         self._joining.pop(request, None)
+        self._confirmed.pop(request, None)
 
     async def _send(
         self, request: SeatRequest, source: Literal["model", "keepalive"], *, background: bool = False
@@ -134,13 +144,13 @@ def _seat(request: SeatRequest, answer: dict[str, Any]) -> Seat:
         raise CentralError(
             f"Central answered the join of {request.agent_name} on {request.board} with another agent id than its own rule gives"
         )
-    token = answer.get("generation_token")
+    token, role, ttl = answer.get("generation_token"), answer.get("role"), answer.get("claim_ttl_s")
     return Seat(
         request=request,
         agent_id=derived,
         principal_id=principal,
-        role=str(answer.get("role", request.role or "worker")),
-        claim_ttl_s=int(answer.get("claim_ttl_s", 900)),
+        role=role if isinstance(role, str) else request.role or "worker",
+        claim_ttl_s=ttl if isinstance(ttl, int) else 900,
         generation=token if isinstance(token, str) and token else None,
     )
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from pursersd.errors import OwnershipError
 
+DIGITS = 18
+"""Longest count that a file can hold; a longer one was never counted by us."""
+
 
 def raise_epoch(folder: Path) -> int:
     """Count this start and return the new epoch. Call it while holding the daemon lock.
@@ -31,6 +34,6 @@ def raise_epoch(folder: Path) -> int:
 
 def _read(file: Path) -> int:
     text = file.read_text(encoding="ascii", errors="replace").strip()
-    if not text.isdigit():
+    if not text.isdigit() or len(text) > DIGITS:
         raise OwnershipError(f"{file} is damaged: it should hold a number. Move it away and start again.")
     return int(text)

@@ -11,6 +11,7 @@ from pursersd.rules import registry
 from pursersd.rules.failures import join_failure_text
 
 STATE_KEY = "project_registry"
+NO_KEY = "state key not found"
 
 
 async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any]:
@@ -24,6 +25,8 @@ async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any
         stored = await central.pool.read("board_state_get", {"board_id": seat.board, "key": STATE_KEY})
         return dict(registry.validated(stored))
     except ToolFailed as error:
+        if not str(error).startswith(NO_KEY):
+            raise ToolError(str(error)) from error
         raise ToolError(
             f"Board {seat.board} has no project registry ({error}). Its admin creates one with: pursers-registry add"
         ) from error

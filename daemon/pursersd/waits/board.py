@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from pursersd.errors import CentralError, Overloaded, Unreachable
+from pursersd.errors import CentralError, Overloaded, ToolFailed, Unreachable
 from pursersd.feed.board import BoardFeed
 from pursersd.feed.catchup import CursorAhead, position_after
 from pursersd.feed.waiter import Page, Waiter
@@ -22,6 +22,9 @@ from pursersd.waits.projection import Projection, Ticket, Tickets
 log = logging.getLogger(__name__)
 
 Event = dict[str, object]
+
+SETTLE = 3
+"""How often an entry reads on because the board changed while it looked."""
 
 RETRY = 1.0
 """Seconds until an event is judged again whose ticket Central could not tell."""
@@ -41,6 +44,8 @@ class _History:
 
     head: int
     events: list[Event] = field(default_factory=list)
+    has_hidden: bool = False
+    """Whether there were rows that this seat does not see."""
 
 
 @dataclass(slots=True)
@@ -76,8 +81,9 @@ class BoardWait:
         Afterwards the gate is open: live pages continue exactly where the history ended (RB-ORD-001).
         """
         self.waiter.begin()
-        history = await self._history()
-        projection = await self._project(history)
+        history = _History(self.cursor)
+        projection = await self._catch_up(history)
+        await self.feed.confirm(self.waiter.seat, history.head, hidden=history.has_hidden)
         relevant = self._judge_history(history.events, projection)
         self.warnings += projection.warnings
         self.compacted = compaction.compact(history.events, relevant, cursor_omitted=self.cursor_omitted)
@@ -94,17 +100,21 @@ class BoardWait:
             await self.waiter.arrived()
 
     async def take(self) -> list[Event]:
-        """Judge the pages that arrived; returns what of them concerns the caller, maybe nothing."""
+        """Judge the pages that arrived, up to the first one that concerns the caller; returns what of it does.
+
+        The cursor moves in the same step as this returns, so that nothing judged can be lost; later pages stay unread.
+        """
         self._unjudged += self.waiter.take()
         self.feed.nudge()
-        relevant: list[Event] = []
         while self._unjudged:
             page = self._unjudged[0]
-            relevant += await self._judge_page(page)
+            relevant = await self._judge_page(page)
             self.cursor = page.next_cursor
             self.resynced |= page.resynced
             del self._unjudged[0]
-        return relevant
+            if relevant:
+                return relevant
+        return []
 
     async def scan(self) -> list[Event]:
         """Look at the open work again; costs no request while nothing happened on the board."""
@@ -124,17 +134,31 @@ class BoardWait:
         if at_entry:
             self.memory.guard.returned(self.watcher, self.cursor, events)
 
-    async def _history(self) -> _History:
-        history = _History(self.cursor)
+    async def _catch_up(self, history: _History) -> Projection:
+        """Read the history and the tickets as they were at its end.
+
+        What is written between these two reads shows in the tickets alone. Its event must be read, too: the caller would
+        hear of it twice otherwise, now as open work and next time from the journal.
+        """
+        await self._read_on(history, None if self.cursor_omitted else self.cursor)
+        projection = await self._project(history)
+        for _ in range(SETTLE):
+            if projection.latest_seq <= history.head:
+                break
+            await self._read_on(history, history.head)
+            projection = await self._project(history)
+        return projection
+
+    async def _read_on(self, history: _History, cursor: int | None) -> None:
         try:
-            async for page in self.feed.catchup.pages(self.waiter.seat, None if self.cursor_omitted else self.cursor):
+            async for page in self.feed.catchup.pages(self.waiter.seat, cursor):
                 history.events += page["events"]
+                history.has_hidden |= page["scan_count"] > len(page["events"])
                 history.head = position_after(page)
                 self.resynced |= bool(page.get("resync_required"))
         except CursorAhead as ahead:
             self.warnings.append(rules.cursor_ahead_warning(self.cursor, ahead.head))
             history.head = ahead.head
-        return history
 
     async def _project(self, history: _History) -> Projection:
         tickets = self._tickets()
@@ -142,8 +166,8 @@ class BoardWait:
         projection = await tickets.active(at_least=history.head, live=live)
         wanted = rules.candidates(history.events, self.watcher) if projection.warnings else set()
         # The listing has no finished tickets; a caller must still learn the end of what it worked on.
-        mine = {str(ticket_of(event)) for event in history.events if relevance.names(event, self.watcher)}
-        await tickets.add(projection, wanted, mine, at_least=history.head, live=live)
+        ended = {str(ticket_of(event)) for event in history.events if relevance.ends(event, self.watcher)}
+        await tickets.add(projection, wanted, ended, at_least=history.head, live=live)
         return projection
 
     def _judge_history(self, events: list[Event], projection: Projection) -> list[Event]:
@@ -156,6 +180,8 @@ class BoardWait:
                 relevant.append(rules.unprojected(event, self.watcher))
                 continue
             ticket = projection.tickets.get(wanted) if wanted else None
+            if ticket is not None and relevance.is_past(event, ticket, self.watcher):
+                continue
             if (judged := self._decide(event, ticket)) is not None:
                 relevant.append(judged)
         return relevant
@@ -179,7 +205,7 @@ class BoardWait:
             except (Unreachable, Overloaded):
                 # Without the ticket the event would be dropped or guessed: wait, the deadline of the call is above us.
                 await anyio.sleep(RETRY)
-            except CentralError:
+            except ToolFailed:
                 return relevance.judge(event, None, self.watcher, lookup_failed=True)
         return self._decide(event, ticket)
 

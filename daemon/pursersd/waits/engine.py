@@ -5,7 +5,7 @@ The engine knows time and order; what concerns whom is decided by rules/, what h
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import anyio
@@ -38,6 +38,14 @@ class Caller:
     """Tell the host: seconds waited, seconds in all, text."""
 
 
+@dataclass(slots=True)
+class _Found:
+    """What ended the blocking. Filled in the same step as the board's cursor moves: a deadline cannot come between."""
+
+    events: list[Event] = field(default_factory=list)
+    reason: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Waited:
     """A finished wait: the tool result, and how to acknowledge it at Central once the host has it (None: no need to)."""
@@ -52,7 +60,7 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
     `age_s` is how long the caller has waited already, when the call came again because the daemon or the link was lost:
     only the remaining time is waited. A failure becomes the structured result of bridge.md §1.6; nothing has moved then.
     """
-    started = time.monotonic() - age_s
+    started = time.monotonic() - max(0.0, age_s)
     try:
         return await _wait(caller, arguments, started)
     except PursersError as error:
@@ -105,31 +113,30 @@ async def _wait(caller: Caller, arguments: WaitArguments, started: float) -> Wai
 
 async def _until_events(caller: Caller, board: BoardWait, started: float, budget: float) -> dict[str, object]:
     """Enter the board, then block until something concerns the caller or the budget is spent; the tool's result."""
-    events: list[Event] = []
-    reason: str | None = None
+    found = _Found()
     mode: Literal["push", "poll"] = "poll"
     entered = False
     remaining = started + budget - time.monotonic()
     with anyio.move_on_after(max(0.0, remaining)):
-        events = await board.enter()
+        found.events = await board.enter()
         entered = True
-        if not events and not board.partial:
+        if not found.events and not board.partial:
             mode = "poll" if board.is_polled else "push"
-            events, reason = await _block(caller, board, started, budget)
+            await _block(caller, board, found, started, budget)
     if entered and mode == "push" and board.is_polled:
         mode = "poll"
     if not entered:
         # The caller's cursor stays where it was: what was read but not judged will be read again.
         board.partial = True
-    at_entry = bool(events) and reason is None
-    board.returned(events, at_entry=at_entry)
+    at_entry = bool(found.events) and found.reason is None
+    board.returned(found.events, at_entry=at_entry)
     waited_s = 0.0 if at_entry else time.monotonic() - started
     return outcome.wait_result(
-        new_seq=board.cursor,
-        events=events,
+        new_seq=None if board.cursor_omitted and not entered else board.cursor,
+        events=found.events,
         waited_s=waited_s,
         mode=mode,
-        reason=None if reason == _JUDGED else reason,
+        reason=None if found.reason == _JUDGED else found.reason,
         resynced=board.resynced,
         compacted=board.compacted,
         partial=board.partial,
@@ -141,18 +148,23 @@ _JUDGED = "judged"
 """Marks a return whose reason is that of its events."""
 
 
-async def _block(caller: Caller, board: BoardWait, started: float, budget: float) -> tuple[list[Event], str]:
+async def _block(caller: Caller, board: BoardWait, found: _Found, started: float, budget: float) -> None:
     """Wait for events or open work, telling the host how long it takes; the deadline ends it from outside."""
+    failure: PursersError | None = None
     async with anyio.create_task_group() as tasks:
         every = caller.settings.host.progress_every_s
         if every is not None:
             tasks.start_soon(_report, caller, started, budget, every)
-        found = await _next_events(caller, board)
+        try:
+            await _next_events(caller, board, found)
+        except PursersError as error:
+            failure = error  # raised below: a task group would wrap it
         tasks.cancel_scope.cancel()
-    return found
+    if failure is not None:
+        raise failure
 
 
-async def _next_events(caller: Caller, board: BoardWait) -> tuple[list[Event], str]:
+async def _next_events(caller: Caller, board: BoardWait, found: _Found) -> None:
     next_scan = time.monotonic() + caller.settings.scan_interval_s
     while True:
         due = min(next_scan, caller.memory.suppression.next_expiry(board.watcher) or next_scan)
@@ -160,11 +172,13 @@ async def _next_events(caller: Caller, board: BoardWait) -> tuple[list[Event], s
             await board.arrived()
         if not clock.cancelled_caught:
             if events := await board.take():
-                return events, "journal" if board.is_polled else _JUDGED
+                found.events, found.reason = events, "journal" if board.is_polled else _JUDGED
+                return
             continue
         next_scan = time.monotonic() + caller.settings.scan_interval_s
         if events := await board.scan():
-            return events, outcome.scan_reason(events)
+            found.events, found.reason = events, outcome.scan_reason(events)
+            return
 
 
 async def _report(caller: Caller, started: float, budget: float, every: float) -> None:

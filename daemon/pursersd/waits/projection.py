@@ -19,6 +19,8 @@ class Projection:
     tickets: dict[str, Ticket] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
     warnings: list[dict[str, object]] = field(default_factory=list)
+    latest_seq: int = 0
+    """Where the board's journal ended when Central last looked at the tickets for this."""
 
 
 class Tickets:
@@ -31,8 +33,8 @@ class Tickets:
     async def active(self, *, at_least: int, live: bool) -> Projection:
         """Every active ticket of the view."""
         listing = rules.Listing(self._view)
-        await self._drain(listing, at_least, live)
-        return self._projection(listing)
+        latest_seq = await self._drain(listing, at_least, live)
+        return self._projection(listing, latest_seq)
 
     async def add(
         self, found: Projection, wanted: Collection[str], closed: Collection[str], *, at_least: int, live: bool
@@ -43,8 +45,9 @@ class Tickets:
         for include_closed, ids in ((False, set(missing) - finished), (True, finished)):
             for batch in rules.batches(ids):
                 listing = rules.Listing(self._view, ticket_ids=tuple(batch), include_closed=include_closed)
-                await self._drain(listing, at_least, live)
-                more = self._projection(listing)
+                latest_seq = await self._drain(listing, at_least, live)
+                more = self._projection(listing, latest_seq)
+                found.latest_seq = max(found.latest_seq, latest_seq)
                 found.tickets |= more.tickets
                 found.unknown |= listing.unknown(batch)
                 found.warnings += more.warnings
@@ -63,17 +66,24 @@ class Tickets:
         ticket = expand_ids(answer).get("ticket")
         return ticket if isinstance(ticket, dict) else None
 
-    async def _drain(self, listing: rules.Listing, at_least: int, live: bool) -> None:
+    async def _drain(self, listing: rules.Listing, at_least: int, live: bool) -> int:
+        """Read all pages of a listing; returns where the journal ended at the newest of them."""
+        latest_seq = 0
         while listing.wanted:
             arguments = {k: tuple(v) if isinstance(v, list) else v for k, v in listing.arguments().items()}
             try:
-                listing.add(expand_ids(await self._reads.read("ticket_list", arguments, at_least=at_least, live=live)))
+                answer = await self._reads.read("ticket_list", arguments, at_least=at_least, live=live)
             except (Unreachable, Overloaded):
                 raise
             except CentralError as error:
                 listing.failed(str(error))
+            else:
+                listing.add(expand_ids(answer))
+                latest_seq = max(latest_seq, int(answer.get("latest_seq", 0)))
+        return latest_seq
 
     @staticmethod
-    def _projection(listing: rules.Listing) -> Projection:
+    def _projection(listing: rules.Listing, latest_seq: int) -> Projection:
         tickets = {str(ticket["ticket_id"]): ticket for ticket in listing.tickets}
-        return Projection(tickets, warnings=[listing.warning] if listing.warning else [])
+        warnings = [listing.warning] if listing.warning else []
+        return Projection(tickets, warnings=warnings, latest_seq=latest_seq)

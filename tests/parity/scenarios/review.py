@@ -1,0 +1,95 @@
+"""A reviewer's waits."""
+
+from parity.scenarios.acts import (
+    BASE,
+    HEAD,
+    LAST,
+    annotated,
+    approved,
+    canceled,
+    claimed,
+    created,
+    idle,
+    rejected,
+    review_claimed,
+    review_released,
+    submitted,
+    wait,
+)
+from parity.script import Place, Scenario
+
+REVIEW = Place("review", "rex", seats=("ann", "ria"))
+UNQUALIFIED = Place("unqualified")
+
+WORK = (created("A"), claimed("ann", "A"), submitted("ann", "A", "branch_and_commit: hub/topic @ 123"))
+
+SCENARIOS = (
+    Scenario("review-none", "Open work is nothing for a reviewer.", REVIEW, (created("A"), idle(since_seq=BASE))),
+    Scenario("review", "A submission.", REVIEW, (*WORK, wait(since_seq=BASE))),
+    Scenario("review-omitted", "The same without a cursor.", REVIEW, (*WORK, wait())),
+    Scenario("review-backlog", "A submission older than the cursor.", REVIEW, (*WORK, wait(since_seq=HEAD))),
+    Scenario(
+        "review-backlog-once", "It is told once.", REVIEW, (*WORK, wait(since_seq=HEAD), idle(since_seq=LAST))
+    ),
+    Scenario("review-by-name", "The view may be named.", REVIEW, (*WORK, wait(since_seq=BASE, wait_for="SUBMITTED"))),
+    Scenario(
+        "review-project",
+        "Only one project.",
+        REVIEW,
+        (*WORK, idle(since_seq=BASE, project="beta"), wait(since_seq=BASE, project="alpha")),
+    ),
+    Scenario(
+        "review-taken", "Another reviewer has it.", REVIEW, (*WORK, review_claimed("ria", "A"), idle(since_seq=BASE))
+    ),
+    Scenario(
+        "review-taken-backlog",
+        "The same, older than the cursor.",
+        REVIEW,
+        (*WORK, review_claimed("ria", "A"), idle(since_seq=HEAD)),
+    ),
+    Scenario(
+        "review-released",
+        "The other reviewer gave it back.",
+        REVIEW,
+        (*WORK, review_claimed("ria", "A"), review_released("ria", "A"), wait(since_seq=BASE)),
+    ),
+    Scenario(
+        "review-approved",
+        "The other reviewer finished it.",
+        REVIEW,
+        (*WORK, approved("ria", "A"), idle(since_seq=BASE)),
+    ),
+    Scenario(
+        "review-held-annotated",
+        "A note on what this reviewer has.",
+        REVIEW,
+        (*WORK, review_claimed("rex", "A"), annotated("boss", "A"), wait(since_seq=BASE)),
+    ),
+    Scenario(
+        "review-held-canceled",
+        "What this reviewer has was canceled.",
+        REVIEW,
+        (*WORK, review_claimed("rex", "A"), canceled("A"), wait(since_seq=BASE)),
+    ),
+    Scenario(
+        "review-again",
+        "What this reviewer sent back was submitted again.",
+        REVIEW,
+        (*WORK, rejected("rex", "A"), claimed("ann", "A"), submitted("ann", "A"), wait(since_seq=BASE)),
+    ),
+    Scenario(
+        "review-claimable",
+        "A reviewer may watch open work.",
+        REVIEW,
+        (created("A"), wait(since_seq=BASE, wait_for="claimable")),
+    ),
+    Scenario(
+        "worker-submitted", "A worker may not wait for submissions.", UNQUALIFIED, (wait(wait_for="submitted"),)
+    ),
+    Scenario(
+        "worker-submitted-exact",
+        "The same with a cursor.",
+        UNQUALIFIED,
+        (wait(since_seq=BASE, wait_for="submitted"),),
+    ),
+)
