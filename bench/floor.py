@@ -2,6 +2,8 @@
 
 import threading
 import time
+from types import TracebackType
+from typing import Self
 
 from rig.central import Central
 from rig.plain import PlainClient
@@ -9,32 +11,47 @@ from rig.proxy import Proxy
 
 BOARD = "floor"
 SEAT = "floor"
-EVENTS = 9
 
 
-def floor_ms(central: Central, proxy: Proxy, token: str) -> list[float]:
-    """Samples of: a ticket is created → the cue arrived and the page behind it was read. Through the same proxy.
+class Floor:
+    """Takes samples on a board of its own, through a proxy of its own like the one that the conversations go through.
 
-    The board must exist and nobody else may use it; the token's principal must be its member.
+    BOARD must exist and the token's principal be its member.
     """
-    listening, calling = PlainClient(proxy.port, token), PlainClient(proxy.port, token)
-    try:
-        calling.tool("board_join", board_id=BOARD, agent_name=SEAT, allow_takeover=True)
-        cues = listening.listen(f"board://{BOARD}/journal")
-        cursor = central.head(BOARD)
-        samples = []
-        for number in range(EVENTS):
-            creator = threading.Thread(target=central.create_ticket, args=(BOARD, f"floor {number}"))
-            began = time.perf_counter()
-            creator.start()
-            next(cues)
-            page = calling.tool("board_catchup", board_id=BOARD, agent_name=SEAT, cursor=cursor, touch=False)
-            samples.append((time.perf_counter() - began) * 1e3)
-            if not page["events"]:
-                raise RuntimeError("the page behind a cue is empty")
-            cursor = page["next_cursor"]
-            creator.join()
-        return samples
-    finally:
-        listening.close()
-        calling.close()
+
+    def __init__(self, central: Central, token: str) -> None:
+        self._central = central
+        self._token = token
+        self._proxy = Proxy(central.port)
+
+    def __enter__(self) -> Self:
+        self._proxy.__enter__()
+        self._listening = PlainClient(self._proxy.port, self._token)
+        self._calling = PlainClient(self._proxy.port, self._token)
+        self._calling.tool("board_join", board_id=BOARD, agent_name=SEAT, allow_takeover=True)
+        self._cues = self._listening.listen(f"board://{BOARD}/journal")
+        self._cursor = self._central.head(BOARD)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listening.close()
+        self._calling.close()
+        self._proxy.__exit__(kind, error, trace)
+
+    def sample_ms(self) -> float:
+        """From the creation of a ticket until the cue has come and the page behind it is read."""
+        # Idle connections are closed after 5 s (central.md §2.1); a client that waits for cues would keep one warm.
+        self._calling.tool("board_status", board_id=BOARD)
+        creator = threading.Thread(target=self._central.create_ticket, args=(BOARD, "floor"))
+        began = time.perf_counter()
+        creator.start()
+        next(self._cues)
+        page = self._calling.tool("board_catchup", board_id=BOARD, agent_name=SEAT, cursor=self._cursor, touch=False)
+        took = time.perf_counter() - began
+        creator.join()
+        if not page["events"]:
+            raise RuntimeError("the page behind a cue is empty")
+        self._cursor = page["next_cursor"]
+        return took * 1e3

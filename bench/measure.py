@@ -20,6 +20,8 @@ BOARD = "bench"
 SUBJECT = "bench"
 SAMPLES = 60  # wake latencies to collect, within the limits of the next line
 EVENTS = (5, 15)  # fewest and most events
+PS_SAMPLES = 9
+FLOOR_SAMPLES = 3  # before each event
 LEAVE_S = 0.5  # seconds after the end of stdin at which nothing may be alive
 LEAVE_LIMIT_S = 15.0  # seconds after which we stop waiting for them
 SETTLE_S = 0.5  # seconds after the last wake in which late requests still count for the event
@@ -45,7 +47,8 @@ class Figures:
     streams: int = 0
     joins_per_seat: float = 0.0
     returned_early: int = 0
-    idle_requests_per_min: float = 0.0
+    idle_s: float = 0.0
+    idle_requests: int = 0
     idle_cpu_ms_per_s: float = 0.0
     alive_after_eof: int = 0
     left_after_s: float | None = None
@@ -59,13 +62,12 @@ def measure(program: Program, n: int, idle_s: float, say: Say) -> Figures:
     with Central() as central, Proxy(central.port) as proxy, Home() as home:
         for board in (BOARD, floor.BOARD):
             central.create_board(board)
-        say("the floor")
-        figures.floor_ms = floor.floor_ms(central, proxy, central.worker(SUBJECT, floor.BOARD))
         daemon = [_warm_daemon(home)] if program.has_daemon else []
         crowd = Crowd(program, home, proxy, central.worker(SUBJECT, BOARD), BOARD)
         try:
             _start(crowd, proxy, figures, say)
-            _wake(crowd, central, proxy, daemon, figures, say)
+            with floor.Floor(central, central.worker(SUBJECT, floor.BOARD)) as bottom:
+                _wake(crowd, central, proxy, bottom, daemon, figures, say)
             _rest(crowd, proxy, daemon, figures, idle_s, say)
             if program.has_daemon:
                 _list(home, figures, say)
@@ -97,7 +99,13 @@ def _start(crowd: Crowd, proxy: Proxy, figures: Figures, say: Say) -> None:
 
 
 def _wake(
-    crowd: Crowd, central: Central, proxy: Proxy, daemon: list[psutil.Process], figures: Figures, say: Say
+    crowd: Crowd,
+    central: Central,
+    proxy: Proxy,
+    bottom: floor.Floor,
+    daemon: list[psutil.Process],
+    figures: Figures,
+    say: Say,
 ) -> None:
     events = min(max(EVENTS[0], -(-SAMPLES // figures.n)), EVENTS[1])
     for number in range(events):
@@ -108,6 +116,8 @@ def _wake(
             figures.tcp, figures.streams = proxy.live, len(proxy.streams)
             figures.pss_mib, figures.rss_mib = usage.memory_mib(crowd.processes() + daemon)
             figures.daemon_pss_mib = usage.memory_mib(daemon)[0]
+        # Between the events, so that both meet the same moods of the machine.
+        figures.floor_ms += [bottom.sample_ms() for _ in range(FLOOR_SAMPLES)]
         before, began = proxy.mark(), time.perf_counter()
         central.create_ticket(BOARD, f"bench {number}")
         figures.wake_ms += [(at - began) * 1e3 for at in crowd.woken()]
@@ -123,13 +133,13 @@ def _rest(crowd: Crowd, proxy: Proxy, daemon: list[psutil.Process], figures: Fig
     requests, cpu, began = proxy.mark(), usage.cpu_s(running), time.perf_counter()
     time.sleep(idle_s)  # the measured span
     span = time.perf_counter() - began
-    figures.idle_requests_per_min = _per_minute([seen.at for seen in proxy.seen(None, requests)], span)
+    figures.idle_s, figures.idle_requests = span, proxy.count(None, requests)
     figures.idle_cpu_ms_per_s = 1000 * (usage.cpu_s(running) - cpu) / span
 
 
 def _list(home: Home, figures: Figures, say: Say) -> None:
     say("pursersctl ps")
-    for _ in range(5):
+    for _ in range(PS_SAMPLES):
         began = time.perf_counter()
         listed = home.ctl("ps")
         figures.ps_s.append(time.perf_counter() - began)
@@ -146,13 +156,6 @@ def _leave(crowd: Crowd, figures: Figures, say: Say) -> None:
     figures.alive_after_eof = len(alive)
     _, alive = psutil.wait_procs(alive, LEAVE_LIMIT_S)
     figures.left_after_s = None if alive else time.perf_counter() - began
-
-
-def _per_minute(moments: list[float], span_s: float) -> float:
-    """How many per minute. From the distances if there are any: a period of 60 s may show two moments in a 61 s span."""
-    if len(moments) < 2:
-        return 60 * len(moments) / max(span_s, 60)
-    return 60 * (len(moments) - 1) / (moments[-1] - moments[0])
 
 
 def check_nothing_left() -> None:

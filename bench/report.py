@@ -31,8 +31,9 @@ script. Every conversation is a process with its own pipes and environment, as a
 * *Memory*: PSS of all processes while every wait blocks, daemon included; a page shared by k processes counts 1/k
   each.
 * *Wake*: `ticket_create` sent → answer of `a2a_wait` complete at the host. The *floor* is one bare listener that reads
-  one page when it is cued, through the same proxy in the same run: the least that any client can need.
+  one page when it is cued, through an equal proxy, measured between the wakes: the least that any client can need.
 * *Requests per event*: all MCP requests to Central between the event and half a second after the last wake.
+* *Alive after EOF*: processes that are still there when all hosts have closed stdin in the middle of the waits.
 * *Early returns*: waits that came back although nothing had happened since their cursor.
 * The bridge is measured in the multi-board form of `a2a_wait`, its faster one: its single-board form notices a live
   event only at the next maintenance tick, up to 30 s later. Ours is measured in the single-board form.
@@ -110,9 +111,9 @@ def figure_rows(runs: Runs) -> list[Row]:
         ("requests per event, most", *(str(max(x.requests_per_event)) for x in columns)),
         ("joins per seat", *(f"{x.joins_per_seat:.2g}" for x in columns)),
         ("early returns", *(str(x.returned_early) for x in columns)),
-        ("idle requests per minute", *(f"{x.idle_requests_per_min:.1f}" for x in columns)),
+        ("idle requests per minute", *(f"{60 * x.idle_requests / x.idle_s:.1f}" for x in columns)),
         ("idle CPU, ms per s", *(f"{x.idle_cpu_ms_per_s:.2f}" for x in columns)),
-        ("alive 0.5 s after stdin ends", *(str(x.alive_after_eof) for x in columns)),
+        ("alive 0.5 s after EOF", *(str(x.alive_after_eof) for x in columns)),
         ("all gone after, s", *(_left(x) for x in columns)),
         ("pursersctl ps, s", *(f"{median(x.ps_s):.2f}" if x.ps_s else "–" for x in columns)),
     ]

@@ -72,7 +72,7 @@ class Control:
             if isinstance(line, wire.LineTooLong):
                 raise msgspec.ValidationError(str(line))
             request = msgspec.json.decode(line, type=api.Request)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             return api.Reply(id=0, error=api.Failure(code="bad_request", text=f"Not a control request: {error}"))
         match request.verb:
             case "ps":

@@ -94,9 +94,12 @@ class Exchange:
         if request.key in self.resume:
             text = f"The id {request.key} belongs to a request that is still unanswered. Use a new id for each request."
             return error(None, INVALID_REQUEST, text)
-        if len(request.line) > self._line_limit + 1:
-            return error(request.id, INVALID_REQUEST, f"The daemon takes lines of {self._line_limit} bytes. Send less.")
-        return None
+        return self._too_long_for_daemon(request)
+
+    def _too_long_for_daemon(self, request: Request) -> bytes | None:
+        if len(request.line) <= self._line_limit + 1:
+            return None
+        return error(request.id, INVALID_REQUEST, f"The daemon takes lines of {self._line_limit} bytes. Send less.")
 
     def _notification(self, message: Notification) -> None:
         if message.method.startswith(PRIVATE_PREFIX):
@@ -150,6 +153,11 @@ class Exchange:
         self.link = link
         self.patience.down_since = None
         self._line_limit = welcome.line_limit
+        for pending in self.resume.pending():
+            wrong = self._too_long_for_daemon(pending.request)
+            if wrong is not None:
+                self.resume.give_up(pending)
+                self._say(wrong)
         self.resume.welcomed(welcome.names)
         for line, key in self.resume.attach():
             link.send(line, key)

@@ -1,7 +1,8 @@
 """Both sides play all scenarios: place by place, a few places at once, so that their pauses overlap."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -46,11 +47,10 @@ def perform(scenarios: Iterable[Scenario]) -> dict[str, Played]:
     # The longest first: whoever is free takes the next one.
     places.sort(key=lambda found: -sum(map(_duration, found[1])))
     played = {scenario.id: Played() for _, group in places for scenario in group}
-    with Central() as central, Home() as bridge, Home() as ours, ThreadPoolExecutor(AT_ONCE) as threads:
-        ours.start_daemon()
-        homes: dict[SideName, Home] = {"bridge": bridge, "ours": ours}
+    with _house("bridge") as bridge, _house("ours") as ours, ThreadPoolExecutor(AT_ONCE) as threads:
+        houses: dict[SideName, tuple[Central, Home]] = {"bridge": bridge, "ours": ours}
         started: list[tuple[Sequence[Scenario], SideName, Future[list[list[Any] | Exception]]]] = [
-            (group, side, threads.submit(_play, side, place, group, central, homes[side]))
+            (group, side, threads.submit(_play, side, place, group, *houses[side]))
             for place, group in places
             for side in SIDES
         ]
@@ -58,6 +58,15 @@ def perform(scenarios: Iterable[Scenario]) -> dict[str, Played]:
             for scenario, found in zip(group, running.result(), strict=True):
                 played[scenario.id]._outcomes[side] = found
     return played
+
+
+@contextmanager
+def _house(side: SideName) -> Iterator[tuple[Central, Home]]:
+    """What the stages of one side share. A Central each: for the bridge it reads every board at every call."""
+    with Central() as central, Home() as home:
+        if side == "ours":
+            home.start_daemon()
+        yield central, home
 
 
 def _play(

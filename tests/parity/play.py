@@ -68,6 +68,11 @@ class Play:
     _started: tuple[Pending[Json], float, int] | None = None
     """What was started, its timeout_s, and the mark in the network's log when it was."""
 
+    @property
+    def tickets(self) -> list[str]:
+        """The tickets that were created."""
+        return [kept for kept in self._kept.values() if kept.startswith("TK-")]
+
     def take(self, step: Step) -> None:
         """Carry out one step."""
         match step:

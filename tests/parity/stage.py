@@ -1,7 +1,7 @@
 """A stage: one place on one side, that is, a board with its cast, a network, and the conversation under test."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -40,8 +40,9 @@ class Stage:
         self._tokens |= {"eve": central.mint("eve", WORKER_SCOPE, self.board), "boss": central.admin}
 
     def __enter__(self) -> Self:
-        self._central.create_board(self.board, MEMBERS)
-        for name in {self.place.member, *self.place.seats} & MEMBERS.keys():
+        present = {name: role for name, role in MEMBERS.items() if name in (self.place.member, *self.place.seats)}
+        self._central.create_board(self.board, present)
+        for name in present:
             self.act(name, "board_join", {"role": ROLES[MEMBERS[name]], "allow_takeover": True})
         self.proxy.__enter__()
         try:
@@ -64,14 +65,15 @@ class Stage:
 
     def play(self, scenario: Scenario) -> list[Any]:
         """The normalised outcomes of the scenario, in order. Its tickets are finished afterwards."""
-        self._catch_up()
+        if self.place.member in MEMBERS:
+            self._catch_up()
         play = Play(self, self.head())
         try:
             for step in scenario.steps:
                 play.take(step)
             return play.outcomes
         finally:
-            self._tidy()
+            self._finish(play.tickets)
 
     def act(self, who: str, tool: str, arguments: Mapping[str, Any], seat: str | None = None, times: int = 1) -> Json:
         """A member of the cast calls a tool of Central on this board."""
@@ -139,11 +141,10 @@ class Stage:
 
     def _catch_up(self) -> None:
         """The seat has seen everything so far: what a wait without a cursor reads begins here."""
-        if self.place.member in MEMBERS:
-            self.act(self.place.member, "board_catchup", {"cursor": self.head() - 1, "limit": 1, "ack": True})
+        self.act(self.place.member, "board_catchup", {"limit": 1000, "max_events": 1000, "ack": True})
 
-    def _tidy(self) -> None:
-        """Cancel every ticket that is not finished."""
-        for ticket in self.act("boss", "ticket_list", {"include_closed": False, "limit": 500})["tickets"]:
+    def _finish(self, tickets: Iterable[str]) -> None:
+        """Cancel those of the tickets that are not finished."""
+        for ticket_id in tickets:
             with contextlib.suppress(ToolFailed):
-                self.act("boss", "ticket_cancel", {"ticket_id": ticket["ticket_id"], "reason": "the scenario is over"})
+                self.act("boss", "ticket_cancel", {"ticket_id": ticket_id, "reason": "The scenario is over."})

@@ -139,11 +139,20 @@ def test_a_request_before_the_handshake_is_the_daemons_to_answer(home: Path) -> 
         assert shim.read() == refusal
 
 
-def test_a_daemon_with_a_lower_limit_is_respected(home: Path) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_daemon_with_a_lower_limit_is_respected(home: Path, waits: bool) -> None:
     with ScriptedDaemon(home) as daemon, Shim(home) as shim:
         peer = daemon.accept()
+        if waits:
+            # An answer proves that the shim has read what came before it.
+            shim.send(call(1, text="x" * 2000), call(2))
+            shim.raw(b"junk\n")
+            assert shim.read()["error"]["code"] == -32700  # type: ignore[index]
         peer.welcome(limits={"line": 1000})
-        shim.send(call(1, text="x" * 2000), call(2))
+        if not waits:
+            shim.send(request("p", "ping"))
+            assert peer.read()["id"] == "p"
+            shim.send(call(1, text="x" * 2000), call(2))
         found = shim.read()
         assert found["id"] == 1
         assert "1000 bytes" in found["error"]["message"]  # type: ignore[index]

@@ -14,6 +14,7 @@ import pytest
 from pursers_shim import __version__
 from pursers_shim.wire import process_start
 from scripted_daemon import (
+    CEILING,
     INITIALIZE,
     INITIALIZED,
     Peer,
@@ -429,6 +430,7 @@ def test_a_line_that_a_leaving_daemon_has_not_read_goes_to_the_next_one_only(
     first = attach(daemon, shim)
     big = call(1, text="x" * 900_000)
     shim.send(big)
+    assert select.select([first.connection], [], [], CEILING)[0]  # it has begun to come
     first.send(drain("restart"))
     assert shim.ask(request("p", "ping"))["id"] == "p"  # answered early: it knows that the daemon leaves
     got = bytearray()

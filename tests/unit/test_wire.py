@@ -78,7 +78,16 @@ def test_a_notification_is_json_rpc() -> None:
 
 @pytest.mark.parametrize(
     ("theirs", "agreed"),
-    [((1, 1), 1), ([1, 9], 1), ([0, 1], 1), ([2, 3], None), ([0, 0], None), (None, None), ([1], None), (["a", 1], None)],
+    [
+        ((1, 1), 1),
+        ([1, 9], 1),
+        ([0, 1], 1),
+        ([2, 3], None),
+        ([0, 0], None),
+        (None, None),
+        ([1], None),
+        (["a", 1], None),
+    ],
 )
 def test_versions_agree_on_the_newest_common_one(theirs: object, agreed: int | None) -> None:
     assert wire.agreed_protocol(theirs) == agreed

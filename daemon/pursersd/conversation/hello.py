@@ -57,7 +57,7 @@ def parse(line: bytes) -> tuple[Hello, int]:
     """The hello and the protocol version to speak. Raises Refused for anything else."""
     try:
         hello = msgspec.json.decode(line, type=Hello)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Refused("bad_hello", f"The first line of a link must be a hello: {error}") from error
     version = wire.agreed_protocol(hello.protocol)
     if version is None:

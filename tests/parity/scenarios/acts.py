@@ -19,11 +19,11 @@ TICKET = {
 
 def wait(**arguments: Any) -> Call:
     """a2a_wait that has something to return at once."""
-    return Call("a2a_wait", {"timeout_s": 10, **arguments})
+    return Call("a2a_wait", {"timeout_s": 5, **arguments})
 
 
 def idle(**arguments: Any) -> Call:
-    """a2a_wait that has nothing to return."""
+    """a2a_wait that has nothing to return, at least on one side."""
     return Call("a2a_wait", {"timeout_s": 2, **arguments})
 
 

@@ -16,8 +16,7 @@ from parity.scenarios.acts import (
 from parity.script import Place, Scenario, See, Seq
 
 CURSOR = Place("cursor", seats=("bob",))
-BACKLOG = Place("backlog", seats=("bob",))
-CHOICE = Place("choice", seats=("bob",))
+WORK = Place("work", seats=("bob",))
 LONG = Place("long")
 
 BUSY = (created("A"), created("B"), claimed("bob", "A"), unclaimed("bob", "A"), remembered())
@@ -94,92 +93,92 @@ BACKLOGS = (
     Scenario(
         "backlog",
         "Open work older than the cursor is told without a place in the journal.",
-        BACKLOG,
+        WORK,
         (created("A"), wait(since_seq=HEAD)),
     ),
     Scenario(
         "backlog-once",
         "The next call does not tell of it again.",
-        BACKLOG,
+        WORK,
         (created("A"), wait(since_seq=HEAD), idle(since_seq=LAST)),
     ),
     Scenario(
         "backlog-changed",
         "It does when something has happened to the ticket.",
-        BACKLOG,
+        WORK,
         (created("A"), wait(since_seq=HEAD), claimed("bob", "A"), unclaimed("bob", "A"), wait(since_seq=HEAD)),
     ),
     Scenario(
         "backlog-continuation",
         "Work that somebody gave up names who.",
-        BACKLOG,
+        WORK,
         (created("A"), claimed("bob", "A"), unclaimed("bob", "A"), wait(since_seq=HEAD)),
     ),
     Scenario(
         "backlog-beside-events",
         "Older open work comes behind the events.",
-        BACKLOG,
+        WORK,
         (created("A"), created("B"), wait(since_seq=Seq("base", 1))),
     ),
     Scenario(
         "backlog-beside-others",
         "Open work is told although only irrelevant things have happened.",
-        BACKLOG,
-        (created("A"), remembered(), wait(since_seq=Seq("base", 1))),
+        WORK,
+        (created("A"), remembered(), idle(since_seq=Seq("base", 1))),
     ),
     Scenario(
         "backlog-compacted",
         "Open work that a compacted result left out is told by the next call.",
-        BACKLOG,
-        (created("A"), caught_up("ann"), created("B"), wait(), wait(since_seq=LAST)),
+        WORK,
+        (created("A"), caught_up("ann"), created("B"), wait(), idle(since_seq=LAST)),
     ),
     Scenario(
         "told-once-exact",
         "What an event told of at the entry is not told again as backlog.",
-        BACKLOG,
+        WORK,
         (created("A"), wait(since_seq=BASE), idle(since_seq=LAST)),
     ),
-    Scenario("told-once-omitted", "The same without cursors.", BACKLOG, (created("A"), wait(), idle())),
+    Scenario("told-once-omitted", "The same without cursors.", WORK, (created("A"), wait(), idle())),
 )
 
 CHOICES = (
-    Scenario("for-me", "A ticket for this seat.", CHOICE, (created("A", assigned_to="ann"), wait(since_seq=BASE))),
+    Scenario("for-me", "A ticket for this seat.", WORK, (created("A", assigned_to="ann"), wait(since_seq=BASE))),
     Scenario(
         "for-me-backlog",
         "The same, older than the cursor.",
-        CHOICE,
+        WORK,
         (created("A", assigned_to="ann"), wait(since_seq=HEAD)),
     ),
     Scenario(
         "for-other",
         "A ticket for another seat, which Central would not let this one claim.",
-        CHOICE,
+        WORK,
         (created("A", assigned_to="bob"), idle(since_seq=BASE)),
     ),
     Scenario(
         "for-other-backlog",
         "The same, older than the cursor.",
-        CHOICE,
+        WORK,
         (created("A", assigned_to="bob"), idle(since_seq=HEAD)),
     ),
     Scenario(
         "for-other-all",
         "A caller who wants everything gets it.",
-        CHOICE,
+        WORK,
         (created("A", assigned_to="bob"), wait(since_seq=BASE, only_mine=False)),
     ),
-    Scenario("taken", "Somebody was faster.", CHOICE, (created("A"), claimed("bob", "A"), idle(since_seq=BASE))),
+    Scenario("taken", "Somebody was faster.", WORK, (created("A"), claimed("bob", "A"), idle(since_seq=BASE))),
     Scenario(
         "taken-all",
         "A caller who wants everything gets it.",
-        CHOICE,
+        WORK,
         (created("A"), claimed("bob", "A"), wait(since_seq=BASE, only_mine=False)),
     ),
-    Scenario("gone", "A ticket came and went.", CHOICE, (created("A"), canceled("A"), idle(since_seq=BASE))),
+    Scenario("gone", "A ticket came and went.", WORK, (created("A"), canceled("A"), idle(since_seq=BASE))),
     Scenario(
         "project",
         "Only tickets of one project, its name in any case and with blanks.",
-        CHOICE,
+        WORK,
         (
             created("A", target_url="alpha/one"),
             created("B", target_url="beta/two"),
@@ -187,22 +186,22 @@ CHOICES = (
             wait(since_seq=BASE, project=" BETA "),
         ),
     ),
-    Scenario("project-none", "No such ticket.", CHOICE, (created("A"), idle(since_seq=BASE, project="gamma"))),
+    Scenario("project-none", "No such ticket.", WORK, (created("A"), idle(since_seq=BASE, project="gamma"))),
     Scenario(
         "project-backlog",
         "Backlog keeps to the project.",
-        CHOICE,
+        WORK,
         (
             created("A", target_url="alpha/one"),
             created("B", target_url="beta/two"),
             wait(since_seq=HEAD, project="beta"),
         ),
     ),
-    Scenario("project-blank", "A blank project is none.", CHOICE, (created("A"), wait(since_seq=BASE, project="  "))),
+    Scenario("project-blank", "A blank project is none.", WORK, (created("A"), wait(since_seq=BASE, project="  "))),
     Scenario(
         "view-by-name",
         "The view may be named, in any case.",
-        CHOICE,
+        WORK,
         (created("A"), wait(since_seq=BASE, wait_for=" Claimable ")),
     ),
 )

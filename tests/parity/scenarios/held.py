@@ -49,9 +49,9 @@ SCENARIOS = (
         HELD,
         (*MINE, unclaimed("boss", "A"), wait(since_seq=BASE)),
     ),
-    Scenario("held-canceled", "Work in hand was canceled.", HELD, (*MINE, canceled("A"), wait(since_seq=BASE))),
+    Scenario("held-canceled", "Work in hand was canceled.", HELD, (*MINE, canceled("A"), idle(since_seq=BASE))),
     Scenario("held-rejected", "The reviewer sent it back.", HELD, (*DONE, rejected("rex", "A"), wait(since_seq=BASE))),
-    Scenario("held-approved", "The reviewer approved it.", HELD, (*DONE, approved("rex", "A"), wait(since_seq=BASE))),
+    Scenario("held-approved", "The reviewer approved it.", HELD, (*DONE, approved("rex", "A"), idle(since_seq=BASE))),
     Scenario("held-parked", "The admin parked what was submitted.", HELD, (*DONE, parked("A"), wait(since_seq=BASE))),
     Scenario(
         "human-answered",

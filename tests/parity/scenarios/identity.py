@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from parity.scenarios.acts import BASE, annotated, claimed, created, idle, wait
+from parity.scenarios.held import HELD
 from parity.script import Call, Do, Exists, Place, Scenario, Seq, Step
 
-NAMES = Place("names")
 UNDECLARED = Place("undeclared", variables={"PURSERS_ROLE": None})
 
 TROUBLE = {
@@ -32,14 +32,14 @@ def _trouble() -> Iterator[Scenario]:
 
 
 SCENARIOS = (
-    Scenario("name-new", "A name for one call, never seen before.", NAMES, (created("A"), wait(agent_name="ann-2"))),
+    Scenario("name-new", "A name for one call, never seen before.", HELD, (created("A"), wait(agent_name="ann-2"))),
     Scenario(
-        "name-exact", "The same with a cursor.", NAMES, (created("A"), wait(agent_name="ann-2", since_seq=BASE))
+        "name-exact", "The same with a cursor.", HELD, (created("A"), wait(agent_name="ann-2", since_seq=BASE))
     ),
     Scenario(
         "name-held",
         "Work in hand belongs to the name.",
-        NAMES,
+        HELD,
         (
             Do("ann", "board_join", {"role": "worker", "allow_takeover": True}, "ann-2"),
             created("A"),
@@ -49,9 +49,9 @@ SCENARIOS = (
             idle(since_seq=Seq("base", 1)),
         ),
     ),
-    Scenario("name-empty", "An empty name.", NAMES, (wait(agent_name="", since_seq=BASE),)),
-    Scenario("name-bad", "A name with a blank.", NAMES, (wait(agent_name="two words", since_seq=BASE),)),
-    Scenario("name-long", "A name of 81 characters.", NAMES, (wait(agent_name="x" * 81),)),
+    Scenario("name-empty", "An empty name.", HELD, (wait(agent_name="", since_seq=BASE),)),
+    Scenario("name-bad", "A name with a blank.", HELD, (wait(agent_name="two words", since_seq=BASE),)),
+    Scenario("name-long", "A name of 81 characters.", HELD, (wait(agent_name="x" * 81),)),
     Scenario("no-role", "Without a role Central decides.", UNDECLARED, (created("A"), wait(since_seq=BASE))),
     *_trouble(),
 )

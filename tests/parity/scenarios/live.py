@@ -12,13 +12,11 @@ from parity.scenarios.acts import (
     remembered,
     start_wait,
     submitted,
-    wait,
 )
+from parity.scenarios.review import REVIEW
 from parity.script import Blocking, Cancel, Finish, Held, Hold, Place, Release, Scenario, Unreachable
 
 LIVE = Place("live", seats=("bob",))
-FAULTS = Place("faults", seats=("bob",))
-LIVE_REVIEW = Place("live-review", "rex", seats=("ann",))
 POLL = Place("poll", variables={"PURSERS_WAIT_MODE": "poll"})
 
 QUIET = (created("A"), canceled("A"))
@@ -66,7 +64,7 @@ SCENARIOS = (
     Scenario(
         "live-submitted",
         "A submission ends a reviewer's wait.",
-        LIVE_REVIEW,
+        REVIEW,
         (*MINE, start_wait(since_seq=HEAD), Blocking(), submitted("ann", "A"), Finish()),
     ),
     Scenario(
@@ -78,7 +76,7 @@ SCENARIOS = (
     Scenario(
         "cut",
         "What happens while the network is away is told when it is back.",
-        FAULTS,
+        LIVE,
         (
             *QUIET,
             start_wait(since_seq=HEAD, timeout_s=6),
@@ -92,13 +90,13 @@ SCENARIOS = (
     Scenario(
         "away",
         "Central went away between two waits and came back.",
-        FAULTS,
+        LIVE,
         (*QUIET, idle(since_seq=HEAD), Unreachable(), idle(since_seq=7), Unreachable(False), idle(since_seq=HEAD)),
     ),
     Scenario(
         "canceled-omitted",
         "A call without a cursor that the host canceled loses nothing.",
-        FAULTS,
+        LIVE,
         (
             *MINE,
             caught_up("ann"),

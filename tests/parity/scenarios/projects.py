@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
+from parity.scenarios.arguments import WORDS
 from parity.script import Call, Do, Place, Scenario
 
 STORED = Place("projects")
-MISSING = Place("no-projects")
 
 GET = Call("project_registry_get")
 
@@ -28,7 +28,7 @@ def got(name: str, about: str, projects: dict[str, Any] | None, **root: object) 
 
 
 SCENARIOS = (
-    Scenario("registry-missing", "Nobody has made one.", MISSING, (GET,)),
+    Scenario("registry-missing", "Nobody has made one.", WORDS, (GET,)),
     got("registry", "What seats need, and nothing else.", {"alpha": project(domain="greeting", public=True)}, note="x"),
     got("registry-empty", "No project yet.", {}),
     got(

@@ -16,10 +16,10 @@ from parity.scenarios.acts import (
     submitted,
     wait,
 )
+from parity.scenarios.arguments import WORDS
 from parity.script import Place, Scenario
 
 REVIEW = Place("review", "rex", seats=("ann", "ria"))
-UNQUALIFIED = Place("unqualified")
 
 WORK = (created("A"), claimed("ann", "A"), submitted("ann", "A", "branch_and_commit: hub/topic @ 123"))
 
@@ -69,7 +69,7 @@ SCENARIOS = (
         "review-held-canceled",
         "What this reviewer has was canceled.",
         REVIEW,
-        (*WORK, review_claimed("rex", "A"), canceled("A"), wait(since_seq=BASE)),
+        (*WORK, review_claimed("rex", "A"), canceled("A"), idle(since_seq=BASE)),
     ),
     Scenario(
         "review-again",
@@ -84,12 +84,12 @@ SCENARIOS = (
         (created("A"), wait(since_seq=BASE, wait_for="claimable")),
     ),
     Scenario(
-        "worker-submitted", "A worker may not wait for submissions.", UNQUALIFIED, (wait(wait_for="submitted"),)
+        "worker-submitted", "A worker may not wait for submissions.", WORDS, (wait(wait_for="submitted"),)
     ),
     Scenario(
         "worker-submitted-exact",
         "The same with a cursor.",
-        UNQUALIFIED,
+        WORDS,
         (wait(since_seq=BASE, wait_for="submitted"),),
     ),
 )

@@ -1,0 +1,297 @@
+"""conversation/conversation: what it is doing, whose link is the live one, and when its events are acknowledged."""
+
+import os
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from pursersd.conversation import conversation as module
+from pursersd.conversation.conversation import Conversation, Origin, RequestId
+from pursersd.conversation.identity import ProcessIdentity, identify
+from pursersd.errors import ConfigurationError, Unreachable
+from pursersd.feed.centrals import Centrals
+from pursersd.seats.seat import Seat, SeatRequest
+from pursersd.settings import resolve
+from pursersd.waits.board import BoardWait
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Clock:
+    now = 50.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module.time, "monotonic", clock)
+    return clock
+
+
+def no_files(path: str) -> str:
+    raise FileNotFoundError(2, "No such file or directory", path)
+
+
+def conversation(**environ: str) -> Conversation:
+    us = identify(os.getpid(), None)
+    assert us is not None
+    environ = {"ONBOARD_CENTRAL_TOKEN": "token-a", "ONBOARD_BOARD_ID": "b", **environ}
+    return Conversation("c-1", Origin(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"), resolve(environ, no_files), Centrals())
+
+
+def seat(name: str = "ann") -> Seat:
+    return Seat(SeatRequest("b", name, "worker"), f"AI-{name}", "PR-1", "worker", 900, None)
+
+
+def board(*, push: bool = True, reason: str | None = None) -> BoardWait:
+    """As much of a wait's board as `ps` looks at."""
+    waiter = SimpleNamespace(push=push)
+    feed = SimpleNamespace(poll_reason=reason, polls=lambda w: not w.push or reason is not None)
+    return cast("BoardWait", SimpleNamespace(feed=feed, waiter=waiter))
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+async def test_waiting_beats_working_beats_idle(clock: Clock) -> None:
+    talk = conversation()
+    assert talk.state == "detached"
+    talk.attach()
+    assert talk.state == "idle"
+    with talk.calling("project_registry_get"):
+        assert (talk.state, talk.is_busy, talk.last_tool) == ("working", True, "project_registry_get")
+        with talk.calling("a2a_wait"), talk.waiting():
+            assert (talk.state, talk.is_busy, talk.last_tool) == ("waiting", True, "a2a_wait")
+    assert (talk.state, talk.is_busy) == ("idle", False)
+    with talk.calling("a2a_wait"), talk.waiting():
+        assert (talk.state, talk.is_busy) == ("waiting", False)
+
+
+async def test_a_failed_call_ends_too() -> None:
+    talk = conversation()
+    talk.attach()
+    with pytest.raises(ZeroDivisionError), talk.calling("a2a_wait"), talk.waiting():
+        1 / 0  # noqa: B018
+    assert (talk.state, talk.is_busy) == ("idle", False)
+
+
+async def test_two_waits_at_once_end_one_by_one() -> None:
+    talk = conversation()
+    talk.attach()
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(talk.waiting())
+        watching = second.enter_context(talk.waiting())
+        first.close()
+        assert talk.state == "waiting"
+        watching(seat(), board())
+        assert talk.row(1).seat == "ann"
+    assert talk.state == "idle"
+
+
+async def test_since_is_the_time_in_this_state(clock: Clock) -> None:
+    talk = conversation()
+    talk.attach()
+    clock.now += 10
+    with talk.calling("a2a_wait"), talk.waiting():
+        clock.now += 3
+        with talk.waiting():
+            clock.now += 2
+            row = talk.row(1)
+            assert (row.state, row.since_s, row.age_s) == ("waiting", 5.0, 15.0)
+    clock.now += 1
+    assert (talk.row(1).state, talk.row(1).since_s) == ("idle", 1.0)
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+async def test_only_the_newest_link_can_detach() -> None:
+    talk = conversation()
+    first, second = talk.attach(), talk.attach()
+    assert second > first
+    talk.detach(first)
+    assert talk.state == "idle"
+    with talk.waiting():
+        talk.detach(second)
+        assert talk.state == "detached"
+        talk.detach(second)
+        assert talk.attach() > second
+        assert talk.state == "waiting"
+
+
+async def test_it_ends_once() -> None:
+    talk = conversation()
+    talk.end("the shim ended")
+    talk.end("the host ended")
+    assert talk.ended.is_set()
+    assert talk.end_reason == "the shim ended"
+
+
+async def test_an_ended_conversation_opens_no_central() -> None:
+    """Its Central was given back: nobody would close it a second time."""
+    talk = conversation()
+    talk.end("the shim ended")
+    with pytest.raises(ConfigurationError, match="ended: the shim ended"):
+        await talk.connect()
+
+
+async def test_what_prevents_a_connection_is_said() -> None:
+    with pytest.raises(ConfigurationError, match="PURSERS_ROLE"):
+        await conversation(PURSERS_ROLE="king").connect()
+    with pytest.raises(ConfigurationError, match="ONBOARD_CENTRAL_TOKEN is not set"):
+        await conversation(ONBOARD_CENTRAL_TOKEN="").connect()
+
+
+# --- its seat ---------------------------------------------------------------------------------------------------------
+
+
+async def test_its_seat_is_its_own_or_the_one_that_a_call_names() -> None:
+    talk = conversation(
+        ONBOARD_AGENT_NAME="ann", ONBOARD_AGENT_INSTANCE="2", PURSERS_ROLE="reviewer", PURSERS_HOST="zed"
+    )
+    assert talk.seat_request() == SeatRequest("b", "ann-2", "reviewer", None, "zed")
+    assert talk.seat_request("bob").agent_name == "bob"
+    assert talk.seat_request("").agent_name == ""  # Central has the last word on names
+
+
+async def test_a_seat_with_capabilities_can_be_a_key() -> None:
+    request = conversation(PURSERS_TIER_MAX="2", PURSERS_SKILLS="b,a", PURSERS_CAN_WORK="1").seat_request()
+    assert request.capabilities is not None
+    assert hash(request) == hash(
+        conversation(PURSERS_CAN_WORK="1", PURSERS_SKILLS="b,a", PURSERS_TIER_MAX="2").seat_request()
+    )
+
+
+# --- acknowledgement --------------------------------------------------------------------------------------------------
+
+
+class Acknowledged:
+    """Notes which results were acknowledged."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def of(self, name: str) -> Any:
+        async def acknowledge() -> None:
+            self.names.append(name)
+
+        return acknowledge
+
+
+async def test_events_are_acknowledged_when_their_answer_was_delivered_and_once() -> None:
+    talk, done = conversation(), Acknowledged()
+    async with anyio.create_task_group() as talk.tasks:
+        talk.acknowledge_when_delivered(5, done.of("five"))
+        talk.acknowledge_when_delivered("5", done.of("text five"))
+        talk.delivered(6)
+        talk.delivered("5")
+        talk.delivered("5")
+        await anyio.wait_all_tasks_blocked()
+        assert done.names == ["text five"]
+        talk.delivered(5)
+    assert done.names == ["text five", "five"]
+
+
+async def test_an_answer_that_is_made_again_is_acknowledged_for_the_last_one() -> None:
+    talk, done = conversation(), Acknowledged()
+    async with anyio.create_task_group() as talk.tasks:
+        talk.acknowledge_when_delivered(5, done.of("lost with its link"))
+        talk.acknowledge_when_delivered(5, done.of("the one that arrived"))
+        talk.delivered(5)
+    assert done.names == ["the one that arrived"]
+
+
+async def test_a_failed_acknowledgement_is_only_noted(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise Unreachable("gone")
+
+    talk = conversation()
+    async with anyio.create_task_group() as talk.tasks:
+        talk.acknowledge_when_delivered(5, fail)
+        talk.delivered(5)
+    assert "delivered but not acknowledged: gone" in caplog.text
+
+
+async def test_after_its_end_nothing_is_acknowledged() -> None:
+    talk, done = conversation(), Acknowledged()
+    talk.acknowledge_when_delivered(5, done.of("five"))
+    talk.delivered(5)
+    assert done.names == []
+
+
+@pytest.mark.parametrize(("host", "own"), [(1, "pursers-1"), ("1", "pursers-1"), (1, "1"), ("1", 1)])
+async def test_a_renamed_request_keeps_its_age_and_its_acknowledgement(host: RequestId, own: RequestId) -> None:
+    talk, done = conversation(), Acknowledged()
+    talk.resumed_ages = {host: 4.5}
+    talk.renamed(host, own)
+    assert talk.take_age(host) == 0.0
+    assert talk.take_age(own) == 4.5
+    assert talk.take_age(own) == 0.0  # taken once: a later request of the same id is a new one
+    async with anyio.create_task_group() as talk.tasks:
+        talk.acknowledge_when_delivered(own, done.of("it"))
+        talk.renamed(own, host)
+        talk.delivered(own)
+        await anyio.wait_all_tasks_blocked()
+        assert done.names == []
+        talk.delivered(host)
+    assert done.names == ["it"]
+
+
+async def test_a_request_that_is_not_renamed() -> None:
+    talk = conversation()
+    talk.resumed_ages = {1: 2.0, "1": 3.0}
+    talk.renamed(1, 1)
+    assert (talk.take_age(1), talk.take_age("1")) == (2.0, 3.0)
+
+
+# --- for people -------------------------------------------------------------------------------------------------------
+
+
+async def test_its_row_before_it_has_a_seat() -> None:
+    talk = conversation(PURSERS_ROLE="worker", PURSERS_HOST="claude-code")
+    talk.attach()
+    row = talk.row(3)
+    assert (row.seat, row.board, row.role, row.shared_by, row.delivery) == (None, "b", "worker", 0, None)
+    assert (row.host, row.host_pid, row.shim_pid, row.cwd, row.shim_version) == (
+        "claude-code",
+        7,
+        os.getpid(),
+        "/cwd",
+        "1.2",
+    )
+    assert row.central == "http://127.0.0.1:8766/mcp"
+    talk.client_name = "Claude"
+    assert talk.row(0).host == "Claude"
+
+
+async def test_its_row_shows_the_seat_and_how_events_come() -> None:
+    talk = conversation()
+    talk.attach()
+    with talk.waiting() as watching:
+        watching(seat("bob"), board())
+        row = talk.row(2)
+        assert (row.seat, row.delivery, row.poll_reason, row.shared_by) == ("bob", "push", None, 2)
+        watching(seat("bob"), board(reason="no stream left"))
+        assert (talk.row(2).delivery, talk.row(2).poll_reason) == ("poll", "no stream left")
+        watching(seat("bob"), board(push=False))
+        assert (talk.row(2).delivery, talk.row(2).poll_reason) == ("poll", "PURSERS_WAIT_MODE=poll")
+    assert talk.row(1).seat == "bob"  # until it ends
+
+
+async def test_no_url_is_shown_that_cannot_be_one() -> None:
+    assert conversation(ONBOARD_CENTRAL_URL="ftp://x").row(0).central is None
+
+
+async def test_its_name_in_the_log() -> None:
+    assert repr(conversation()) == f"<Conversation c-1 detached seat=– shim={os.getpid()}>"

@@ -1,0 +1,142 @@
+"""log: a ceiling on disk, one line per message, and no credential, whoever wrote it into the text."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pursersd import log as daemon_log
+from pursersd.log import KEPT, Redactor, set_up
+from pursersd.settings import Secret
+
+TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJhIn0.c2ln-bmF0_dXJl"
+DOOR = "prs1.eyJiIjoiYiIsInIiOiJ3b3JrZXIifQ"
+OPAQUE = "Zm9vYmFyYmF6cXV4"
+LOG = logging.getLogger("pursersd.test")
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root logger, as it was before afterwards."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    noisy = {name: logging.getLogger(name).level for name in ("httpx2", "httpcore2", "mcp", "asyncio")}
+    try:
+        yield root
+    finally:
+        for handler in root.handlers:
+            if handler not in handlers:
+                handler.close()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        for name, was in noisy.items():
+            logging.getLogger(name).setLevel(was)
+
+
+@pytest.fixture
+def file(root: logging.Logger, tmp_path: Path) -> Path:
+    """A log file that is in use."""
+    file = tmp_path / "log" / "pursersd.log"
+    set_up(str(file))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"refused {TOKEN} of x", "refused <secret> of x"),
+        (f"{TOKEN}\n{TOKEN}", r"<secret>\n<secret>"),
+        (f"header Authorization: Bearer {OPAQUE}", "header Authorization: <secret>"),
+        (f"'authorization': 'bearer {OPAQUE}'", "'authorization': '<secret>'"),
+        (f"door {DOOR} stored", "door <secret> stored"),
+        (f"http://host/?token={TOKEN}", "http://host/?token=<secret>"),
+        (f"{{'t': '{TOKEN}'}}", "{'t': '<secret>'}"),
+        ("the bearer of news", "the bearer of news"),
+        ("eyJ is how it begins", "eyJ is how it begins"),
+        ("prs1. alone", "prs1. alone"),
+    ],
+)
+def test_what_looks_like_a_credential_is_blanked(text: str, shown: str) -> None:
+    record = logging.LogRecord("n", logging.INFO, "f", 1, "%s", (text,), None)
+    assert Redactor("%(message)s").format(record) == shown
+
+
+def test_tracebacks_are_redacted_and_keep_their_lines(file: Path) -> None:
+    try:
+        raise ValueError(f"bad {TOKEN}")
+    except ValueError:
+        LOG.exception("failed with %s", DOOR)
+    text = file.read_text()
+    assert TOKEN not in text
+    assert DOOR not in text
+    assert "failed with <secret>\nTraceback (most recent call last):\n" in text
+    assert text.endswith("ValueError: bad <secret>\n")
+
+
+def test_a_secret_object_shows_its_fingerprint_only(file: Path) -> None:
+    secret = Secret(OPAQUE)
+    LOG.info("with %s and %r", secret, secret)
+    LOG.info(f"and {secret:>40}")
+    text = file.read_text()
+    assert OPAQUE not in text
+    assert text.count(secret.fingerprint) == 3
+
+
+def test_a_message_is_one_line(file: Path) -> None:
+    """A name from outside cannot forge a line."""
+    LOG.info("host %s began", "x\n2026-01-01 00:00:00,000 ERROR   pursersd: forged\r\nmore")
+    lines = file.read_text().splitlines()
+    assert len(lines) == 1
+    assert lines[0].endswith(r"host x\n2026-01-01 00:00:00,000 ERROR   pursersd: forged\r\nmore began")
+
+
+def test_the_file_is_private_and_appended_to(file: Path, root: logging.Logger) -> None:
+    LOG.warning("first")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    root.handlers[0].close()
+    set_up(str(file))
+    LOG.warning("second")
+    assert [line.split(": ")[-1] for line in file.read_text().splitlines()] == ["first", "second"]
+    assert " WARNING pursersd.test: first" in file.read_text()
+
+
+def test_the_log_has_a_ceiling(root: logging.Logger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon_log, "MAX_BYTES", 1000)
+    file = tmp_path / "pursersd.log"
+    before = os.umask(0o077)  # as the daemon sets it at its start
+    try:
+        set_up(str(file))
+        for number in range(200):
+            LOG.info("line %d %s", number, TOKEN)
+    finally:
+        os.umask(before)
+    found = sorted(tmp_path.iterdir())
+    assert [f.name for f in found] == ["pursersd.log", *(f"pursersd.log.{n}" for n in range(1, KEPT + 1))]
+    assert all(f.stat().st_size <= 1000 and f.stat().st_mode & 0o777 == 0o600 for f in found)
+    assert all(TOKEN not in f.read_text() for f in found)
+    assert file.read_text().splitlines()[-1].endswith("line 199 <secret>")
+
+
+def test_without_a_file_it_goes_to_stderr(root: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(None, "DEBUG")
+    LOG.debug("detail")
+    captured = capsys.readouterr()
+    assert captured.err.endswith("DEBUG   pursersd.test: detail\n")
+    assert not captured.out
+
+
+def test_only_one_handler_and_quiet_libraries(root: logging.Logger, tmp_path: Path) -> None:
+    set_up(str(tmp_path / "one"))
+    first = root.handlers[0]
+    set_up(str(tmp_path / "two"), "DEBUG")
+    assert len(root.handlers) == 1
+    first.close()
+    logging.getLogger("httpx2").info("each request")
+    logging.getLogger("mcp.server").info("each request")
+    LOG.info("ours")
+    assert "each request" not in (tmp_path / "two").read_text()
+    assert "ours" in (tmp_path / "two").read_text()
+    assert not (tmp_path / "one").read_text()
