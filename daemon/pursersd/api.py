@@ -69,6 +69,8 @@ class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
     shim_version: str
     poll_reason: str | None = None
     """Why delivery is `poll`."""
+    boards: list[str] = []
+    """Every board of the current or last wait; `board` is the first."""
 
 
 class Ps(msgspec.Struct, frozen=True, kw_only=True):

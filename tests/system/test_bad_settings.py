@@ -96,7 +96,7 @@ def test_a_board_that_does_not_exist_is_not_created(
     assert error["cause_class"] == "authorization"
     assert error["retryable"] is False
     assert "'no-such-board' is not one of this credential's boards" in error["detail"]
-    assert "Check ONBOARD_BOARD_ID" in error["detail"]
+    assert "Check its name" in error["detail"]
     assert central.board_count() == before
     listed = central.call(central.admin, "board_list")["boards"]
     assert "no-such-board" not in {found["board_id"] for found in listed}

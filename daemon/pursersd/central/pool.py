@@ -118,8 +118,8 @@ class Pool:
             self._boards = frozenset(str(b["board_id"]) for b in listed.get("boards", []))
         if board not in self._boards:
             raise UnknownBoard(
-                f"board {board!r} is not one of this credential's boards at {self.key.url}. Check ONBOARD_BOARD_ID, "
-                "or ask the board's admin to create it and to admit this credential."
+                f"board {board!r} is not one of this credential's boards at {self.key.url}. Check its name "
+                "(ONBOARD_BOARD_ID, or the argument boards), or ask its admin to create it and to admit this credential."
             )
 
     def forget_board(self, board: str) -> None:

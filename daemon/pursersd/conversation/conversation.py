@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from pursersd.conversation.identity import ProcessIdentity
 from pursersd.errors import CentralError, ConfigurationError
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.rules.backlog import SyntheticGuard
+from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import Settings
@@ -36,13 +37,6 @@ class Origin:
     shim_version: str
 
 
-@dataclass(slots=True, eq=False)
-class _Wait:
-    """A wait in progress, for `ps`; two that look the same are two."""
-
-    board: BoardWait | None = None
-
-
 class Conversation:
     """State of one conversation. Its tasks (acknowledgements, watchdogs) run in `tasks`, which its registry owns."""
 
@@ -61,8 +55,11 @@ class Conversation:
         self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
         self._centrals = centrals
         self._seat: Seat | None = None
-        self._last_wait: BoardWait | None = None
-        self._waits: list[_Wait] = []
+        self._seats: dict[str, Seat] = {}
+        """Every seat that it took, by URI."""
+        self._watched: list[BoardWait] = []
+        """The boards of its last wait that got so far."""
+        self._waits = 0
         self._calls = 0
         self._attached = False
         self._created = time.monotonic()
@@ -90,6 +87,11 @@ class Conversation:
         return self._seat
 
     @property
+    def seats(self) -> list[Seat]:
+        """Every seat that it took: one per board and name."""
+        return list(self._seats.values())
+
+    @property
     def seat_name(self) -> str | None:
         """Agent name of its seat."""
         return self._seat.agent_name if self._seat else None
@@ -97,7 +99,7 @@ class Conversation:
     @property
     def is_busy(self) -> bool:
         """Whether a call other than a wait is running."""
-        return self._calls > len(self._waits)
+        return self._calls > self._waits
 
     def attach(self) -> int:
         """A link took over; returns its epoch, higher than that of every earlier link."""
@@ -125,21 +127,24 @@ class Conversation:
             self._note_state()
 
     @contextmanager
-    def waiting(self) -> Iterator[Callable[[Seat, BoardWait], None]]:
-        """A wait is running; the function given is told when it knows its seat and board."""
-        wait = _Wait()
-        self._waits.append(wait)
+    def waiting(self) -> Iterator[None]:
+        """A wait of the model is running."""
+        self._waits += 1
         self._note_state()
-
-        def watching(seat: Seat, board: BoardWait) -> None:
-            self._seat = seat
-            self._last_wait = wait.board = board
-
         try:
-            yield watching
+            yield
         finally:
-            self._waits.remove(wait)
+            self._waits -= 1
             self._note_state()
+
+    def watching(self, boards: Sequence[BoardWait]) -> None:
+        """A wait begins to watch these boards."""
+        self._watched = list(boards)
+        for board in reversed(boards):
+            self._take(board.waiter.seat)
+
+    def _take(self, seat: Seat) -> None:
+        self._seat = self._seats[seat.uri] = seat
 
     def end(self, reason: str) -> None:
         """Nobody is behind this conversation any more."""
@@ -171,11 +176,16 @@ class Conversation:
         key = PoolKey(self.settings.url, token, self.settings.instance_id)
         return await self._centrals.use(key, self.id)
 
-    def seat_request(self, agent_name: str | None = None) -> SeatRequest:
-        """The seat it takes: its own, or the one that a call names."""
+    @property
+    def denials(self) -> Denials:
+        """The boards that refused somebody lately."""
+        return self._centrals.denials
+
+    def seat_request(self, board: str, agent_name: str | None = None) -> SeatRequest:
+        """The seat it takes on a board: under its own name, or under the one that a call gives."""
         capabilities = self.settings.capabilities
         return SeatRequest(
-            board=self.settings.board,
+            board=board,
             agent_name=self.settings.agent_name if agent_name is None else agent_name,
             role=self.settings.role,
             capabilities=_frozen(capabilities) if capabilities is not None else None,
@@ -185,8 +195,9 @@ class Conversation:
     async def join(self) -> tuple[Central, Seat]:
         """Its Central and its own seat, joined."""
         central = await self.connect()
-        self._seat = await central.seats.join(self.seat_request())
-        return central, self._seat
+        seat = await central.seats.join(self.seat_request(self.settings.board))
+        self._take(seat)
+        return central, seat
 
     # --- delivery ---------------------------------------------------------------------------------------------------
 
@@ -226,11 +237,8 @@ class Conversation:
         """Its line in `pursersctl ps`; `sharing` conversations use its seat."""
         now = time.monotonic()
         host = self.origin.host
-        delivery: Delivery | None = None
-        poll_reason = None
-        if (wait := self._last_wait) is not None:
-            delivery = "poll" if wait.feed.polls(wait.waiter) else "push"
-            poll_reason = "PURSERS_WAIT_MODE=poll" if not wait.waiter.push else wait.feed.poll_reason
+        polled = [board for board in self._watched if board.is_polled]
+        delivery: Delivery | None = ("poll" if polled else "push") if self._watched else None
         return SeatRow(
             seat=self.seat_name,
             board=self._seat.board if self._seat else self.settings.board,
@@ -249,8 +257,13 @@ class Conversation:
             central=self.settings.url if not self.settings.problems else None,
             cwd=self.origin.cwd,
             shim_version=self.origin.shim_version,
-            poll_reason=poll_reason,
+            poll_reason=_poll_reason(polled[0]) if polled else None,
+            boards=[board.name for board in self._watched],
         )
+
+
+def _poll_reason(board: BoardWait) -> str | None:
+    return board.feed.poll_reason if board.waiter.push else "PURSERS_WAIT_MODE=poll"
 
 
 def _frozen(capabilities: Mapping[str, object]) -> tuple[tuple[str, object], ...]:

@@ -83,7 +83,7 @@ class Conversations:
 
     def rows(self) -> list[SeatRow]:
         """One row per conversation."""
-        sharing = Counter(c.seat.uri for c in self._all.values() if c.seat)
+        sharing = Counter(seat.uri for c in self._all.values() for seat in c.seats)
         return [c.row(sharing[c.seat.uri] if c.seat else 0) for c in self._all.values()]
 
     async def _live(self, conversation: Conversation) -> None:
@@ -111,13 +111,15 @@ class Conversations:
             conversation.end("the link was lost and did not come back")
 
     def _bury(self, conversation: Conversation) -> None:
-        """Leave its seat to those who still use it, let go of its Central, end its link."""
+        """Leave its seats to those who still use them and let go of its Central."""
         del self._all[conversation.id]
         if not self._all:
             self._empty_since = time.monotonic()
         conversation.tasks = None
-        seat = conversation.seat
-        if seat is not None and not any(c.seat and c.seat.uri == seat.uri for c in self._all.values()):
+        used = {seat.uri for other in self._all.values() for seat in other.seats}
+        for seat in conversation.seats:
+            if seat.uri in used:
+                continue
             for central in self._centrals.all():
                 if conversation.id in central.users:
                     central.feed.leave(seat)

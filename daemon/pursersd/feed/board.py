@@ -14,6 +14,7 @@ from pursersd.feed.catchup import Catchup, CursorAhead, position_after
 from pursersd.feed.reads import SharedReads
 from pursersd.feed.waiter import Marks, Page, Waiter
 from pursersd.rules import sharing
+from pursersd.rules.awards import Awards
 from pursersd.rules.backoff import delays
 from pursersd.seats.seat import Seat, Seats
 
@@ -40,6 +41,8 @@ class BoardFeed:
         self.reads = SharedReads(pool, board)
         self.catchup = Catchup(pool, seats)
         self.waiters: list[Waiter] = []
+        self.awards = Awards()
+        """Which of several waits on one seat was woken by work that only one can take."""
         self.poll_reason: str | None = None
         """Why this board has no stream although one is wanted; None while it has one or is about to."""
         self.is_covered = False

@@ -11,6 +11,7 @@ from pursersd.api import CentralStatus
 from pursersd.central.pool import Pool, PoolKey
 from pursersd.errors import Forbidden, Unauthenticated
 from pursersd.feed.feed import Feed
+from pursersd.rules.denials import Denials
 from pursersd.seats.seat import Seats
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class Centrals:
     """Opens a Central for its first user and closes it after its last; `run()` owns every task below."""
 
     def __init__(self) -> None:
+        self.denials = Denials()
+        """Boards that refused, for all conversations: a refusal belongs to a credential and a role."""
         self._open: dict[PoolKey, Central] = {}
         self._tasks: TaskGroup | None = None
 

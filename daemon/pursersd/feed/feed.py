@@ -12,7 +12,7 @@ from pursersd.central.pool import Pool
 from pursersd.central.streams import KeptStream
 from pursersd.errors import Overloaded, Unreachable
 from pursersd.feed.board import BoardFeed
-from pursersd.feed.waiter import Waiter
+from pursersd.feed.waiter import Bell, Waiter
 from pursersd.ids import journal_uri
 from pursersd.seats.seat import Seat, Seats
 
@@ -57,10 +57,13 @@ class Feed:
             tasks.start_soon(self._end_lingering)
 
     @contextmanager
-    def watch(self, seat: Seat, *, push: bool) -> Iterator[Waiter]:
-        """A waiter of `seat`, fed until the block ends. With `push` false it is polled and needs no stream."""
+    def watch(self, seat: Seat, *, push: bool, bell: Bell | None = None) -> Iterator[Waiter]:
+        """A waiter of `seat`, fed until the block ends. With `push` false it is polled and needs no stream.
+
+        Waiters of one wait share a `bell`, so that one task can wait for all of them.
+        """
         board = self._board(seat.board)
-        waiter = Waiter(seat, push=push)
+        waiter = Waiter(seat, push=push, bell=bell)
         board.add(waiter)
         self._lingering.pop(seat, None)
         self.journals.retry()

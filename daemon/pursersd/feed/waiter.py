@@ -42,13 +42,29 @@ class Marks:
         self.uncertain |= other.uncertain
 
 
+class Bell:
+    """Rung when something arrives for any of the waiters of one wait; one task listens to it."""
+
+    def __init__(self) -> None:
+        self._rung = anyio.Event()
+
+    def ring(self) -> None:
+        """Something arrived."""
+        self._rung.set()
+
+    async def wait(self) -> None:
+        """Return at the next ring, or at once if it rang since the last return."""
+        await self._rung.wait()
+        self._rung = anyio.Event()
+
+
 class Waiter:
     """State of one board of one wait. Its BoardFeed marks and feeds it, the wait takes from it.
 
     `cursor` is the committed one: it moves only when a page was fetched and put into the queue (RB-SEQ-002).
     """
 
-    def __init__(self, seat: Seat, *, push: bool) -> None:
+    def __init__(self, seat: Seat, *, push: bool, bell: Bell | None = None) -> None:
         self.seat = seat
         self.push = push
         self.cursor = 0
@@ -60,7 +76,7 @@ class Waiter:
         self.failure: CentralError | None = None
         self.marks = Marks()
         self._pages: deque[Page] = deque()
-        self._arrived = anyio.Event()
+        self._bell = bell or Bell()
 
     @property
     def is_due(self) -> bool:
@@ -91,23 +107,29 @@ class Waiter:
         """Queue a page and commit its cursor."""
         self.cursor = page.next_cursor
         self._pages.append(page)
-        self._arrived.set()
+        self._bell.ring()
 
     def fail(self, error: CentralError) -> None:
         """Reading for this waiter cannot go on."""
         self.failure = error
-        self._arrived.set()
+        self._bell.ring()
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether there are pages to take, or the failure that ends them."""
+        return bool(self._pages) or self.failure is not None
 
     async def arrived(self) -> None:
         """Wait until there are pages. Raises the failure when there is nothing left before it."""
         while not self._pages:
             if self.failure is not None:
                 raise self.failure
-            self._arrived = anyio.Event()
-            await self._arrived.wait()
+            await self._bell.wait()
 
     def take(self) -> list[Page]:
-        """The pages since the last call."""
+        """The pages since the last call. Raises the failure when there is none left before it."""
+        if not self._pages and self.failure is not None:
+            raise self.failure
         taken = list(self._pages)
         self._pages.clear()
         return taken

@@ -11,6 +11,9 @@ import msgspec
 from pursersd.rules import delivery, delivery_layers
 from pursersd.rules.stored import Check, Stored, flag, is_trimmed, one_of, optional, shown, text, whole
 
+STATE_KEY = "project_registry"
+"""Where on its home board the registry is stored."""
+
 SCHEMA_VERSION = 1
 MAX_GROUPS = 100
 

@@ -10,6 +10,7 @@ from pursersd.conversation.conversation import Conversation
 from pursersd.errors import ArgumentError
 from pursersd.rules import arguments
 from pursersd.waits import engine
+from pursersd.waits.caller import Caller
 
 
 async def a2a_wait(
@@ -45,13 +46,14 @@ async def a2a_wait(
         raise ToolError(str(error)) from error
     request = ctx.request_context.request_id
     assert request is not None, "a tool call has an id"
-    with conversation.waiting() as watching:
-        caller = engine.Caller(
+    with conversation.waiting():
+        caller = Caller(
             settings=conversation.settings,
             memory=conversation.memory,
+            denials=conversation.denials,
             connect=conversation.connect,
             seat_request=conversation.seat_request,
-            watching=watching,
+            watching=conversation.watching,
             progress=ctx.report_progress,
         )
         waited = await engine.wait(caller, checked, age_s=conversation.take_age(request))

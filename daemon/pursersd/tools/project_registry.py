@@ -22,7 +22,7 @@ async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any
     except PursersError as error:
         raise ToolError(join_failure_text(error)) from error
     try:
-        stored = await central.pool.read("board_state_get", {"board_id": seat.board, "key": STATE_KEY})
+        stored = await central.pool.read("board_state_get", {"board_id": seat.board, "key": registry.STATE_KEY})
         return dict(registry.validated(stored))
     except ToolFailed as error:
         if not str(error).startswith(NO_KEY):

@@ -1,10 +1,11 @@
 """One board of one wait: where it stands in the journal and what on it concerns the caller.
 
 The wait asks three questions, each answered with the events to return: what is there already (`enter`), what has come
-since (`arrived`, then `take`), and is there open work that no event told of (`scan`).
+since (`take`), and is there open work that no event told of (`scan`).
 """
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import anyio
@@ -15,6 +16,7 @@ from pursersd.feed.catchup import CursorAhead, position_after
 from pursersd.feed.waiter import Page, Waiter
 from pursersd.rules import backlog, compaction, outcome, relevance
 from pursersd.rules import projection as rules
+from pursersd.rules.awards import is_for_one
 from pursersd.rules.events import ticket_of
 from pursersd.rules.relevance import Watcher
 from pursersd.waits.projection import Projection, Ticket, Tickets
@@ -66,9 +68,28 @@ class BoardWait:
     partial: bool = False
     compacted: compaction.Compacted | None = None
     warnings: list[dict[str, object]] = field(default_factory=list)
+    entered: bool = False
+    """Whether the history was read and judged: `cursor` is then ours, before it is the caller's."""
+    is_dispatched: bool = False
+    """Whether Central hands out the work of this board by offers, as far as its tickets told."""
     _unjudged: list[Page] = field(default_factory=list)
     _tickets_told: dict[str, Ticket] = field(default_factory=dict)
     """The tickets behind the journal events that concern the caller."""
+
+    @property
+    def name(self) -> str:
+        """The board."""
+        return self.watcher.board
+
+    @property
+    def reached(self) -> int | None:
+        """The caller's next cursor; None when it gave none and nothing was read and judged: it must leave it out again."""
+        return self.cursor if self.entered or not self.cursor_omitted else None
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether there is something to take."""
+        return bool(self._unjudged) or self.waiter.has_arrived
 
     @property
     def is_polled(self) -> bool:
@@ -88,24 +109,21 @@ class BoardWait:
         self.warnings += projection.warnings
         self.compacted = compaction.compact(history.events, relevant, cursor_omitted=self.cursor_omitted)
         compacted = self.compacted
-        found = compacted.events if compacted else outcome.merge(relevant, [], self._backlog(projection))
+        found = compacted.events if compacted else self._merged(relevant, projection)
         self.cursor = history.head
+        self.entered = True
         self.waiter.open(self.cursor)
         self.feed.nudge()
         return self.memory.guard.admit(self.watcher, self.cursor, found)
-
-    async def arrived(self) -> None:
-        """Wait until the feed has pages for this board; may be cancelled without loss."""
-        if not self._unjudged:
-            await self.waiter.arrived()
 
     async def take(self) -> list[Event]:
         """Judge the pages that arrived, up to the first one that concerns the caller; returns what of it does.
 
         The cursor moves in the same step as this returns, so that nothing judged can be lost; later pages stay unread.
         """
-        self._unjudged += self.waiter.take()
-        self.feed.nudge()
+        if not self._unjudged:
+            self._unjudged = self.waiter.take()
+            self.feed.nudge()
         while self._unjudged:
             page = self._unjudged[0]
             relevant = await self._judge_page(page)
@@ -118,12 +136,12 @@ class BoardWait:
 
     async def scan(self) -> list[Event]:
         """Look at the open work again; costs no request while nothing happened on the board."""
-        try:
-            tickets = self._tickets()
-            return self._backlog(await tickets.active(at_least=self.cursor, live=self.feed.is_covered))
-        except CentralError as error:
-            log.info("board %s: scan failed, the next one is due later: %s", self.watcher.board, error)
-            return []
+        projection = await self._active()
+        return [cue for cue in self._backlog(projection) if self._wakes(cue, projection.tickets[str(cue["ticket_id"])])]
+
+    async def offers(self) -> list[Event]:
+        """The live offers to this seat, whether they were shown before or not; as cheap as `scan`."""
+        return backlog.offer_events(list((await self._active()).tickets.values()), self.watcher)
 
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         """These events are the result: the work that they tell of is not shown again at once (D4)."""
@@ -131,8 +149,22 @@ class BoardWait:
         for event in events:
             if ticket := self._tickets_told.get(ticket_of(event) or ""):
                 self.memory.suppression.told(self.watcher, ticket)
-        if at_entry:
-            self.memory.guard.returned(self.watcher, self.cursor, events)
+        if not at_entry:
+            return
+        self.memory.guard.returned(self.watcher, self.cursor, events)
+        for event in events:
+            if is_for_one(event):
+                self._award(self._tickets_told.get(ticket_of(event) or "") or event)
+
+    async def _active(self) -> Projection:
+        """The open work as it is now; nothing if Central does not say, for the next look comes soon."""
+        try:
+            projection = await self._tickets().active(at_least=self.cursor, live=self.feed.is_covered)
+        except CentralError as error:
+            log.info("board %s: open work cannot be read, it is looked at again later: %s", self.name, error)
+            return Projection()
+        self._note_dispatch(projection.tickets.values())
+        return projection
 
     async def _catch_up(self, history: _History) -> Projection:
         """Read the history and the tickets as they were at its end.
@@ -168,6 +200,7 @@ class BoardWait:
         # The listing has no finished tickets; a caller must still learn the end of what it worked on.
         ended = {str(ticket_of(event)) for event in history.events if relevance.ends(event, self.watcher)}
         await tickets.add(projection, wanted, ended, at_least=history.head, live=live)
+        self._note_dispatch(projection.tickets.values())
         return projection
 
     def _judge_history(self, events: list[Event], projection: Projection) -> list[Event]:
@@ -207,13 +240,31 @@ class BoardWait:
                 await anyio.sleep(RETRY)
             except ToolFailed:
                 return relevance.judge(event, None, self.watcher, lookup_failed=True)
-        return self._decide(event, ticket)
+        judged = self._decide(event, ticket)
+        return judged if judged is None or ticket is None or self._wakes(judged, ticket) else None
 
     def _decide(self, event: Event, ticket: Ticket | None) -> Event | None:
         judged = relevance.judge(event, ticket, self.watcher)
+        if ticket is not None:
+            self._note_dispatch([ticket])
         if judged is not None and ticket is not None:
             self._tickets_told[str(ticket["ticket_id"])] = ticket
         return judged
+
+    def _wakes(self, event: Event, ticket: Ticket) -> bool:
+        """Whether the event may end this wait: of those that share a seat, work for one ends one."""
+        return not is_for_one(event) or self._award(ticket)
+
+    def _award(self, ticket: Ticket) -> bool:
+        work = (ticket_of(ticket), *backlog.fingerprint(ticket))
+        return self.feed.awards.award(self.waiter.seat.uri, work, self.memory)
+
+    def _merged(self, relevant: list[Event], projection: Projection) -> list[Event]:
+        offers = backlog.offer_events(list(projection.tickets.values()), self.watcher)
+        return outcome.merge(relevant, offers, self._backlog(projection))
+
+    def _note_dispatch(self, tickets: Iterable[Ticket]) -> None:
+        self.is_dispatched |= any(isinstance(ticket.get("dispatch_state"), dict) for ticket in tickets)
 
     def _tickets(self) -> Tickets:
         return Tickets(self.feed.reads, self.watcher.view)

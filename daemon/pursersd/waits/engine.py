@@ -1,56 +1,35 @@
-"""a2a_wait: join, catch up, block until something concerns the caller, and say it in the bridge's words (bridge.md §2).
+"""a2a_wait: choose the boards, join, catch up, block until something concerns the caller, and say it in the bridge's words.
 
-The engine knows time and order; what concerns whom is decided by rules/, what happened is found out by BoardWait.
+The engine knows order and shape; what concerns whom is decided by rules/, what happened on a board is found out by
+BoardWait, when to look is known to Watch (bridge.md §2).
 """
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from contextlib import ExitStack
+from dataclasses import dataclass
 
-import anyio
-
-from pursersd.errors import ConfigurationError, PursersError
+from pursersd.errors import PursersError
 from pursersd.feed.centrals import Central
-from pursersd.rules import outcome, views
+from pursersd.feed.waiter import Bell
+from pursersd.rules import multi_result, outcome, registry, routing, selection, views
 from pursersd.rules.arguments import WaitArguments, budget_s
 from pursersd.rules.relevance import Watcher
-from pursersd.seats.seat import Seat, SeatRequest
-from pursersd.settings import Settings
-from pursersd.waits.board import BoardWait, Event, Memory
+from pursersd.rules.selection import Selection
+from pursersd.seats.seat import Seat
+from pursersd.waits.board import BoardWait
+from pursersd.waits.caller import Caller
+from pursersd.waits.joining import Joined, join
+from pursersd.waits.watch import Routes, Watch
 
-PROGRESS_MESSAGE = "Waiting for a Pursers subscription cue"
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who waits: what the engine needs of a conversation for one call."""
-
-    settings: Settings
-    memory: Memory
-    connect: Callable[[], Awaitable[Central]]
-    """The conversation's Central; raises a PursersError when it cannot have one."""
-    seat_request: Callable[[str | None], SeatRequest]
-    """The seat for a call, by its agent_name argument."""
-    watching: Callable[[Seat, BoardWait], None]
-    """Told when the wait begins to watch a board, so that `ps` can show how."""
-    progress: Callable[[float, float, str], Awaitable[None]]
-    """Tell the host: seconds waited, seconds in all, text."""
-
-
-@dataclass(slots=True)
-class _Found:
-    """What ended the blocking. Filled in the same step as the board's cursor moves: a deadline cannot come between."""
-
-    events: list[Event] = field(default_factory=list)
-    reason: str | None = None
+Result = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
     """A finished wait: the tool result, and how to acknowledge it at Central once the host has it (None: no need to)."""
 
-    result: dict[str, object]
+    result: Result
     acknowledge: Callable[[], Awaitable[None]] | None = None
 
 
@@ -76,67 +55,116 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
 
 
 async def _wait(caller: Caller, arguments: WaitArguments, started: float) -> Waited:
-    if arguments.boards is not None:
-        raise ConfigurationError(
-            "This version waits on the conversation's own board only. Leave out the argument boards, "
-            "and set ONBOARD_BOARD_ID to wait on another board."
-        )
     central = await caller.connect()
-    seat = await central.seats.join(caller.seat_request(arguments.agent_name))
-    view = views.choose(arguments.wait_for, seat.role)
-    budget = budget_s(arguments.timeout_s, caller.settings.role, seat.role)
-    with central.feed.watch(seat, push=caller.settings.wait_mode == "push") as waiter:
-        board = BoardWait(
-            feed=central.feed.boards[seat.board],
-            waiter=waiter,
-            watcher=Watcher(
-                board=seat.board,
-                agent_id=seat.agent_id,
-                agent_name=seat.agent_name,
-                principal_id=seat.principal_id,
-                view=view,
-                only_mine=arguments.only_mine,
-                project=arguments.project,
-            ),
-            memory=caller.memory,
-            cursor=arguments.since_seq if isinstance(arguments.since_seq, int) else 0,
-            cursor_omitted=arguments.since_seq is None,
-        )
-        caller.watching(seat, board)
-        await central.feed.ready(waiter)
-        result = await _until_events(caller, board, started, budget)
-    if arguments.since_seq is not None:
+    chosen, routes = await _choose(caller, central, arguments)
+    joined = await join(caller, central, chosen, arguments.agent_name)
+    if not joined.seats:
+        return Waited(_none_joined(caller, arguments, joined, started))
+    watchers = {board: _watcher(seat, arguments) for board, seat in joined.seats.items()}
+    budget = budget_s(arguments.timeout_s, caller.settings.role, *(seat.role for seat in joined.seats.values()))
+    bell = Bell()
+    with ExitStack() as stack:
+        boards = [
+            _board(caller, central, stack, bell, joined.seats[name], watchers[name], chosen.cursors[name])
+            for name in joined.seats
+        ]
+        caller.watching(boards)
+        watch = Watch(caller, boards, bell, routes, single=chosen.shape == "single")
+        for board in boards:
+            await central.feed.ready(board.waiter)
+        await watch.run(started, budget)
+        result = _result(watch, chosen, joined, started)
+    omitted = [(board, board.cursor) for board in boards if board.cursor_omitted and board.entered]
+    if not omitted:
         return Waited(result)
-    reached = board.cursor
-    return Waited(result, lambda: board.feed.catchup.acknowledge(seat, reached))
+    return Waited(result, lambda: _acknowledge(omitted))
 
 
-async def _until_events(caller: Caller, board: BoardWait, started: float, budget: float) -> dict[str, object]:
-    """Enter the board, then block until something concerns the caller or the budget is spent; the tool's result."""
-    found = _Found()
-    mode: Literal["push", "poll"] = "poll"
-    entered = False
-    remaining = started + budget - time.monotonic()
-    with anyio.move_on_after(max(0.0, remaining)):
-        found.events = await board.enter()
-        entered = True
-        if not found.events and not board.partial:
-            mode = "poll" if board.is_polled else "push"
-            await _block(caller, board, found, started, budget)
-    if entered and mode == "push" and board.is_polled:
-        mode = "poll"
-    if not entered:
-        # The caller's cursor stays where it was: what was read but not judged will be read again.
-        board.partial = True
-    at_entry = bool(found.events) and found.reason is None
-    board.returned(found.events, at_entry=at_entry)
-    waited_s = 0.0 if at_entry else time.monotonic() - started
-    return outcome.wait_result(
-        new_seq=None if board.cursor_omitted and not entered else board.cursor,
-        events=found.events,
+async def _choose(caller: Caller, central: Central, arguments: WaitArguments) -> tuple[Selection, Routes | None]:
+    """The boards of the call, and the registry that routes its events if it came from there."""
+    settings = caller.settings
+    known: dict[str, object] | PursersError | None = None
+    if selection.wants_registry(arguments.boards, settings.boards_filter):
+        try:
+            await central.pool.require_board(settings.board)
+            answer = await central.pool.read("board_state_get", {"board_id": settings.board, "key": registry.STATE_KEY})
+            known = registry.validated(answer)
+        except PursersError as error:
+            known = error
+    chosen = selection.select(
+        arguments.boards,
+        arguments.since_seq,
+        home=settings.board,
+        boards_filter=settings.boards_filter,
+        registry=known,
+    )
+    if not chosen.routed or not isinstance(known, dict):
+        return chosen, None
+    return chosen, Routes(known, routing.is_claimable_call(arguments.wait_for, settings.role))
+
+
+def _watcher(seat: Seat, arguments: WaitArguments) -> Watcher:
+    return Watcher(
+        board=seat.board,
+        agent_id=seat.agent_id,
+        agent_name=seat.agent_name,
+        principal_id=seat.principal_id,
+        view=views.choose(arguments.wait_for, seat.role),
+        only_mine=arguments.only_mine,
+        project=arguments.project,
+    )
+
+
+def _board(
+    caller: Caller,
+    central: Central,
+    stack: ExitStack,
+    bell: Bell,
+    seat: Seat,
+    watcher: Watcher,
+    cursor: int | None,
+) -> BoardWait:
+    waiter = stack.enter_context(central.feed.watch(seat, push=caller.settings.wait_mode == "push", bell=bell))
+    return BoardWait(
+        feed=central.feed.boards[seat.board],
+        waiter=waiter,
+        watcher=watcher,
+        memory=caller.memory,
+        cursor=cursor or 0,
+        cursor_omitted=cursor is None,
+    )
+
+
+def _result(watch: Watch, chosen: Selection, joined: Joined, started: float) -> Result:
+    """What the caller gets, in the shape of its call (bridge.md §2.10)."""
+    waited_s = time.monotonic() - started
+    if chosen.shape == "single":
+        (board,) = watch.boards
+        return outcome.wait_result(
+            new_seq=board.reached,
+            events=watch.found.events,
+            waited_s=waited_s if watch.blocked else 0.0,
+            mode="push" if watch.blocked and not board.is_polled else "poll",
+            reason=watch.found.reason,
+            resynced=board.resynced,
+            compacted=board.compacted,
+            partial=board.partial,
+            warnings=board.warnings,
+            registry_warning=chosen.registry_warning,
+        )
+    return multi_result.multi_result(
+        cursors=chosen.cursors,
+        joined={board.watcher.board: _outcome(watch, board) for board in watch.boards},
+        skipped=joined.skipped | watch.failed,
+        events=watch.found.events,
         waited_s=waited_s,
-        mode=mode,
-        reason=None if found.reason == _JUDGED else found.reason,
+    )
+
+
+def _outcome(watch: Watch, board: BoardWait) -> multi_result.BoardOutcome:
+    return multi_result.BoardOutcome(
+        cursor=board.reached,
+        mode=multi_result.board_mode(blocked=watch.blocked, polled=board.is_polled),
         resynced=board.resynced,
         compacted=board.compacted,
         partial=board.partial,
@@ -144,44 +172,19 @@ async def _until_events(caller: Caller, board: BoardWait, started: float, budget
     )
 
 
-_JUDGED = "judged"
-"""Marks a return whose reason is that of its events."""
+def _none_joined(caller: Caller, arguments: WaitArguments, joined: Joined, started: float) -> Result:
+    return multi_result.none_joined(
+        boards=list(joined.skipped),
+        skipped=joined.skipped,
+        final=joined.is_final,
+        requested=arguments.boards,
+        caller_cursor=arguments.since_seq,
+        wait_mode=caller.settings.wait_mode,
+        home=caller.settings.board,
+        waited_s=time.monotonic() - started,
+    )
 
 
-async def _block(caller: Caller, board: BoardWait, found: _Found, started: float, budget: float) -> None:
-    """Wait for events or open work, telling the host how long it takes; the deadline ends it from outside."""
-    failure: PursersError | None = None
-    async with anyio.create_task_group() as tasks:
-        every = caller.settings.host.progress_every_s
-        if every is not None:
-            tasks.start_soon(_report, caller, started, budget, every)
-        try:
-            await _next_events(caller, board, found)
-        except PursersError as error:
-            failure = error  # raised below: a task group would wrap it
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _next_events(caller: Caller, board: BoardWait, found: _Found) -> None:
-    next_scan = time.monotonic() + caller.settings.scan_interval_s
-    while True:
-        due = min(next_scan, caller.memory.suppression.next_expiry(board.watcher) or next_scan)
-        with anyio.move_on_after(max(0.0, due - time.monotonic())) as clock:
-            await board.arrived()
-        if not clock.cancelled_caught:
-            if events := await board.take():
-                found.events, found.reason = events, "journal" if board.is_polled else _JUDGED
-                return
-            continue
-        next_scan = time.monotonic() + caller.settings.scan_interval_s
-        if events := await board.scan():
-            found.events, found.reason = events, outcome.scan_reason(events)
-            return
-
-
-async def _report(caller: Caller, started: float, budget: float, every: float) -> None:
-    while True:
-        await anyio.sleep(every)
-        await caller.progress(time.monotonic() - started, budget, PROGRESS_MESSAGE)
+async def _acknowledge(reached: list[tuple[BoardWait, int]]) -> None:
+    for board, cursor in reached:
+        await board.feed.catchup.acknowledge(board.waiter.seat, cursor)
