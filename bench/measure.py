@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from bench import floor, usage
+from bench import floor, starts, usage
 from bench.crowd import Crowd
 from bench.programs import Program
 from rig import processes
 from rig.central import Central
 from rig.daemon import Home
-from rig.link import Link
 from rig.proxy import Proxy
 from rig.wait import until
 
@@ -62,7 +61,7 @@ def measure(program: Program, n: int, idle_s: float, say: Say) -> Figures:
     with Central() as central, Proxy(central.port) as proxy, Home() as home:
         for board in (BOARD, floor.BOARD):
             central.create_board(board)
-        daemon = [_warm_daemon(home)] if program.has_daemon else []
+        daemon = [psutil.Process(starts.warm(home))] if program.has_daemon else []
         crowd = Crowd(program, home, proxy, central.worker(SUBJECT, BOARD), BOARD)
         try:
             _start(crowd, proxy, figures, say)
@@ -75,16 +74,6 @@ def measure(program: Program, n: int, idle_s: float, say: Say) -> Figures:
         finally:
             crowd.close()
     return figures
-
-
-def _warm_daemon(home: Home) -> psutil.Process:
-    """A daemon that has had a conversation before, as it has on any day but the first minute of one."""
-    daemon = home.start_daemon()
-    # Over a link of ours: a shim answers by itself when the daemon takes long, and the daemon would still be busy.
-    with Link(home.place.socket, home.environment()) as link:
-        link.initialize()
-        link.request("tools/list")
-    return psutil.Process(daemon.pid)
 
 
 def _start(crowd: Crowd, proxy: Proxy, figures: Figures, say: Say) -> None:

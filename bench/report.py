@@ -27,7 +27,7 @@ that counts requests, connections and streams; shim and bridge ran one after the
 script. Every conversation is a process with its own pipes and environment, as a host starts it; all use one credential.
 
 * *Start*: process started → answer of `initialize` (or `tools/list`), one conversation at a time, median;
-  a daemon is running.
+  a daemon is running. For the target both programs start by turns, so that a busy moment meets both.
 * *Memory*: PSS of all processes while every wait blocks, daemon included; a page shared by k processes counts 1/k
   each.
 * *Wake*: `ticket_create` sent → answer of `a2a_wait` complete at the host. The *floor* is one bare listener that reads

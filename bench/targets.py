@@ -23,13 +23,13 @@ class Verdict:
     """By how much it was missed."""
 
 
-def verdicts(runs: Runs, shim_pss_ratio: float | None) -> list[Verdict]:
-    """All targets, judged."""
+def verdicts(runs: Runs, starts: Mapping[str, list[float]], shim_pss_ratio: float | None) -> list[Verdict]:
+    """All targets, judged. `starts`: see bench.starts; empty lists for what was left out."""
     ours = {n: runs[program, n] for program, n in runs if program == "pursersd"}
     theirs = {n: runs[program, n] for program, n in runs if program == "bridge"}
     at_ten, most = ours.get(10), ours[max(ours)]
     return [
-        _start(at_ten, theirs.get(10)),
+        _start(starts.get("pursersd", []), starts.get("bridge", [])),
         _memory(ours.get(50), theirs),
         _shim_memory(shim_pss_ratio),
         _wake(at_ten),
@@ -52,12 +52,11 @@ def extrapolated_pss_mib(theirs: Mapping[int, Figures], n: int) -> float | None:
     return theirs[10].pss_mib + (n - 10) * slope
 
 
-def _start(ours: Figures | None, theirs: Figures | None) -> Verdict:
-    name, target = "start to initialize, warm daemon, n = 10", "≥ 15× faster"
-    if ours is None or theirs is None:
-        return Verdict(name, target, _s(ours.initialize_s) if ours else "–", "–", None)
-    ratio = median(theirs.initialize_s) / median(ours.initialize_s)
-    return _ratio(name, target, _s(ours.initialize_s), f"bridge {_s(theirs.initialize_s)}", ratio, at_least=15)
+def _start(ours: list[float], theirs: list[float]) -> Verdict:
+    name, target = "start to initialize, warm daemon, by turns", "≥ 15× faster"
+    if not ours or not theirs:
+        return Verdict(name, target, _s(ours) if ours else "–", "–", None)
+    return _ratio(name, target, _s(ours), f"bridge {_s(theirs)}", median(theirs) / median(ours), at_least=15)
 
 
 def _memory(ours: Figures | None, theirs: Mapping[int, Figures]) -> Verdict:

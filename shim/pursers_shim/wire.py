@@ -63,7 +63,7 @@ DELIVERED = "pursers/delivered"
 """shim → daemon: the answer to the host's request was written to the host. params: {"id": request id}."""
 
 ENV_PREFIXES = ("ONBOARD_", "PURSERS_")
-ENV_EXACT = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "GEMINI_SESSION_ID", "OPENCODE_PID")
+ENV_EXACT = ("HOME", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "GEMINI_SESSION_ID", "OPENCODE_PID")
 
 
 def relayed_environment(environ: Mapping[str, str]) -> dict[str, str]:

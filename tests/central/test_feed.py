@@ -56,7 +56,12 @@ def test_a_page_is_not_shared_when_the_rule_forbids_it(central: Central, proxy: 
             def claim() -> None:
                 central.call(token, "ticket_claim", board_id=board, agent_name=NAMES[3], ticket_id=ticket)
                 central.call(
-                    central.admin, "ticket_annotate", board_id=board, agent_name="boss", ticket_id=ticket, text="for you"
+                    central.admin,
+                    "ticket_annotate",
+                    board_id=board,
+                    agent_name="boss",
+                    ticket_id=ticket,
+                    text="for you",
                 )
 
             await to_thread.run_sync(claim)

@@ -24,7 +24,7 @@ from parity.script import (
     Unreachable,
 )
 from rig.proxy import Proxy
-from rig.shim import Json, Pending, ShimProcess
+from rig.shim import Ended, Json, Pending, ShimProcess
 from rig.wait import until
 
 PATIENCE = 20.0  # seconds for an answer, beyond the timeout of the call
@@ -131,7 +131,10 @@ class Play:
         assert self._started is not None, "nothing was started"
         pending, timeout_s, _ = self._started
         self._started = None
-        found = outcome(pending.message(max(0.0, timeout_s) + PATIENCE))
+        try:
+            found = outcome(pending.message(max(0.0, timeout_s) + PATIENCE))
+        except Ended:
+            found = {"ended": self.stage.process.wait()}
         if found.get("data") and isinstance(seq := found["data"].get("new_seq"), int):
             self._last = seq
         self._note(found, timeout_s)

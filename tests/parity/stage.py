@@ -12,7 +12,7 @@ from rig.central import ADMIN_SEAT, REVIEWER_SCOPE, WORKER_SCOPE, Central, ToolF
 from rig.daemon import Home
 from rig.plain import PlainClient
 from rig.proxy import Proxy
-from rig.shim import BRIDGE, SHIM, Json, ShimProcess
+from rig.shim import BRIDGE, SHIM, Ended, Json, ShimProcess
 
 MEMBERS = {"ann": "member", "bob": "member", "rex": "reviewer", "ria": "reviewer"}
 """The cast with their roles on every board; `boss` is its admin. `eve` belongs to no board."""
@@ -32,7 +32,7 @@ class Stage:
         self.board = f"{side}-{place.name}"
         self.proxy = Proxy(central.port)
         self.greeting: Json = {}
-        """The answer to `initialize`."""
+        """The answer to `initialize`, or how the process ended instead."""
         self._central = central
         self._home = home
         self._closed = f"http://127.0.0.1:{free_port()}/mcp"
@@ -48,7 +48,7 @@ class Stage:
         try:
             command = [SHIM if self.side == "ours" else BRIDGE]
             self.process = ShimProcess(command, self._environment())
-            self.greeting = self.process.initialize()
+            self.greeting = self._greet()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -65,9 +65,7 @@ class Stage:
 
     def play(self, scenario: Scenario) -> list[Any]:
         """The normalised outcomes of the scenario, in order. Its tickets are finished afterwards."""
-        if self.place.member in MEMBERS:
-            self._catch_up()
-        play = Play(self, self.head())
+        play = Play(self, self._catch_up() if self.place.member in MEMBERS else self.head())
         try:
             for step in scenario.steps:
                 play.take(step)
@@ -119,6 +117,12 @@ class Stage:
         unbound = self._central.mint(self.place.member, WORKER_SCOPE) if "{unbound}" in text else ""
         return text.replace("{board}", self.board).replace("{closed}", self._closed).replace("{unbound}", unbound)
 
+    def _greet(self) -> Json:
+        try:
+            return self.process.initialize()
+        except Ended:
+            return {"ended": self.process.wait()}
+
     def _environment(self) -> dict[str, str]:
         own = self._home.folder / self.place.name
         member = self.place.member
@@ -139,9 +143,10 @@ class Stage:
             return self._central.principal_id("local-board-owner", "pursers-central-quickstart")
         return self._central.principal_id(name)
 
-    def _catch_up(self) -> None:
-        """The seat has seen everything so far: what a wait without a cursor reads begins here."""
-        self.act(self.place.member, "board_catchup", {"limit": 1000, "max_events": 1000, "ack": True})
+    def _catch_up(self) -> int:
+        """Let the seat have seen everything: what a wait without a cursor reads begins here, at the head of the journal."""
+        page = self.act(self.place.member, "board_catchup", {"limit": 1000, "max_events": 1000, "ack": True})
+        return int(page["latest_cursor"])
 
     def _finish(self, tickets: Iterable[str]) -> None:
         """Cancel those of the tickets that are not finished."""

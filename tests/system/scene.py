@@ -9,12 +9,16 @@ from pursersctl.errors import CommandError
 from rig.central import Central
 from rig.daemon import Home
 from rig.shim import Pending, ShimProcess
+from rig.speaker import LEGACY
 from rig.wait import until
 
 Json = dict[str, Any]
 
 Converse = Callable[..., ShimProcess]
 """See the fixture `converse`."""
+
+OPENING = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
+"""The params of `initialize`."""
 
 WAIT_S = 60  # what each a2a_wait is asked for; no test lasts that long
 PATIENCE = 20.0  # seconds for something that must happen, on a loaded machine

@@ -14,8 +14,9 @@ import pytest
 from pursers_shim.paths import SOCKET_LIMIT
 from rig.daemon import DAEMON, Home
 from rig.shim import ShimProcess, ToolError
+from rig.speaker import LEGACY
 from rig.wait import until
-from system.scene import PATIENCE, Bystander, rows
+from system.scene import OPENING, PATIENCE, Bystander, rows
 
 STRANGER = 12345  # a user id that is not ours
 
@@ -71,14 +72,23 @@ def run_daemon(home: Home, **variables: str) -> "subprocess.CompletedProcess[str
     return subprocess.run([DAEMON, "--foreground"], env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
-def refusal(shim: ShimProcess) -> str:
-    """What a tool call says, after a handshake that was answered all the same."""
-    shim.initialize()
-    assert shim.request("tools/list")["tools"]
-    with pytest.raises(ToolError) as refused:
-        shim.call_tool("project_registry_get")
-    assert refused.value.structured["error"]["code"] == "daemon_unavailable"
-    return refused.value.text
+class Opening:
+    """A host that opens a conversation and calls a tool at once."""
+
+    def __init__(self, shim: ShimProcess) -> None:
+        self._initialized = shim.start("initialize", OPENING)
+        shim.notify("notifications/initialized")
+        self._listed = shim.start("tools/list")
+        self._called = shim.start_tool("project_registry_get")
+
+    def refusal(self) -> str:
+        """What the call is told; the host has the tools all the same."""
+        assert self._initialized.result()["protocolVersion"] == LEGACY
+        assert self._listed.result()["tools"]
+        with pytest.raises(ToolError) as refused:
+            self._called.result()
+        assert refused.value.structured["error"]["code"] == "daemon_unavailable"
+        return refused.value.text
 
 
 def assert_works(shim: ShimProcess) -> None:
@@ -107,11 +117,12 @@ def test_a_folder_that_is_not_safe_is_refused_by_shim_daemon_and_control_program
 ) -> None:
     home = bystander.home
     shim = home.shim(home.environment(agent="unsafe"))
-    assert text in refusal(shim)
+    opening = Opening(shim)
     daemon = run_daemon(home)
     assert (daemon.returncode, text in daemon.stderr) == (1, True), daemon.stderr
     control = home.ctl("ps")
     assert (control.returncode, text in control.stderr) == (5, True), control.stderr
+    assert text in opening.refusal()
     spoiled()
     assert_works(shim)  # as the refusal promised: call again, no restart is needed
     shim.close()
@@ -125,12 +136,13 @@ def test_something_else_in_the_sockets_place_is_left_alone_and_named(home: Home,
         place.write_text("somebody's")
     else:
         place.mkdir()
+    shim = home.shim()
+    opening = Opening(shim)
     daemon = run_daemon(home)
     assert daemon.returncode == 1
     assert f"{place} is not a socket" in daemon.stderr
     assert "Move it away" in daemon.stderr
-    shim = home.shim()
-    assert f"{place} is {kind}, not a socket. Move it away" in refusal(shim)
+    assert f"{place} is {kind}, not a socket. Move it away" in opening.refusal()
     assert place.exists()
     place.rename(folder / "moved away")
     assert_works(shim)
@@ -159,8 +171,8 @@ def test_a_stale_socket_is_replaced(home: Home) -> None:
 )
 def test_a_home_that_cannot_work_is_refused_and_not_made(home: Home, place: str, text: str) -> None:
     environment = home.environment(extra={"PURSERSD_HOME": place})
-    with home.shim(environment) as shim:
-        assert text in refusal(shim)
+    opening = Opening(home.shim(environment))
     daemon = run_daemon(home, PURSERSD_HOME=place)
     assert (daemon.returncode, text in daemon.stderr) == (1, True), daemon.stderr
+    assert text in opening.refusal()
     assert not Path(place).exists()

@@ -67,7 +67,7 @@ def test_sigkill_at_the_moment_of_the_wake_loses_and_doubles_no_event(
 ) -> None:
     callers = start_waiting(home, converse)
     tickets = []
-    for number in range(3):
+    for number in range(2):
         tickets.append(central.create_ticket(board, f"on the edge {number}"))
         crash(home)
         until_seen(callers, tickets)

@@ -3,7 +3,7 @@
 from rig.central import Central
 from rig.daemon import Home
 from rig.wait import until
-from system.scene import PATIENCE, Caller, until_blocking, until_listed
+from system.scene import PATIENCE, Caller, ask, until_blocking, until_listed
 
 
 def test_two_homes_do_not_see_each_other(central: Central, board: str) -> None:
@@ -18,8 +18,8 @@ def test_two_homes_do_not_see_each_other(central: Central, board: str) -> None:
         for home, agent in ((one, "of-one"), (other, "of-other")):
             until_blocking(home, 1)
             assert [row["seat"] for row in home.ps()] == [agent]
-            assert home.status()["daemon"]["home"] == str(home.folder)
-            assert home.status()["conversations"] == 1
+            status = ask(home, "status")
+            assert (status["daemon"]["home"], status["conversations"]) == (str(home.folder), 1)
         assert one.daemon_pid() != other.daemon_pid()
         ticket = central.create_ticket(board, "for both homes")
         for caller in callers.values():

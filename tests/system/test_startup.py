@@ -3,13 +3,10 @@
 from pathlib import Path
 
 from rig.daemon import Home
-from rig.speaker import LEGACY
 from rig.wait import until
-from system.scene import PATIENCE, until_listed
+from system.scene import OPENING, PATIENCE, until_listed
 
 CROWD = 50
-
-OPENING = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
 
 
 def test_fifty_shims_started_at_once_without_a_daemon_give_one_daemon_and_fifty_conversations(home: Home) -> None:

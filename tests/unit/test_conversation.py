@@ -35,7 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(module.time, "monotonic", clock)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
     return clock
 
 
@@ -47,18 +47,20 @@ def conversation(**environ: str) -> Conversation:
     us = identify(os.getpid(), None)
     assert us is not None
     environ = {"ONBOARD_CENTRAL_TOKEN": "token-a", "ONBOARD_BOARD_ID": "b", **environ}
-    return Conversation("c-1", Origin(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"), resolve(environ, no_files), Centrals())
+    return Conversation(
+        "c-1", Origin(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"), resolve(environ, no_files), Centrals()
+    )
 
 
-def seat(name: str = "ann") -> Seat:
-    return Seat(SeatRequest("b", name, "worker"), f"AI-{name}", "PR-1", "worker", 900, None)
+def seat(name: str = "ann", board: str = "b") -> Seat:
+    return Seat(SeatRequest(board, name, "worker"), f"AI-{board}-{name}", "PR-1", "worker", 900, None)
 
 
-def board(*, push: bool = True, reason: str | None = None) -> BoardWait:
+def board(taken: Seat, *, push: bool = True, reason: str | None = None) -> BoardWait:
     """As much of a wait's board as `ps` looks at."""
-    waiter = SimpleNamespace(push=push)
-    feed = SimpleNamespace(poll_reason=reason, polls=lambda w: not w.push or reason is not None)
-    return cast("BoardWait", SimpleNamespace(feed=feed, waiter=waiter))
+    waiter, feed = SimpleNamespace(push=push, seat=taken), SimpleNamespace(poll_reason=reason)
+    polled = not push or reason is not None
+    return cast("BoardWait", SimpleNamespace(feed=feed, waiter=waiter, name=taken.board, is_polled=polled))
 
 
 # --- states -----------------------------------------------------------------------------------------------------------
@@ -91,11 +93,9 @@ async def test_two_waits_at_once_end_one_by_one() -> None:
     talk.attach()
     with ExitStack() as first, ExitStack() as second:
         first.enter_context(talk.waiting())
-        watching = second.enter_context(talk.waiting())
+        second.enter_context(talk.waiting())
         first.close()
         assert talk.state == "waiting"
-        watching(seat(), board())
-        assert talk.row(1).seat == "ann"
     assert talk.state == "idle"
 
 
@@ -160,16 +160,16 @@ async def test_its_seat_is_its_own_or_the_one_that_a_call_names() -> None:
     talk = conversation(
         ONBOARD_AGENT_NAME="ann", ONBOARD_AGENT_INSTANCE="2", PURSERS_ROLE="reviewer", PURSERS_HOST="zed"
     )
-    assert talk.seat_request() == SeatRequest("b", "ann-2", "reviewer", None, "zed")
-    assert talk.seat_request("bob").agent_name == "bob"
-    assert talk.seat_request("").agent_name == ""  # Central has the last word on names
+    assert talk.seat_request("b") == SeatRequest("b", "ann-2", "reviewer", None, "zed")
+    assert talk.seat_request("other", "bob") == SeatRequest("other", "bob", "reviewer", None, "zed")
+    assert talk.seat_request("b", "").agent_name == ""  # Central has the last word on names
 
 
 async def test_a_seat_with_capabilities_can_be_a_key() -> None:
-    request = conversation(PURSERS_TIER_MAX="2", PURSERS_SKILLS="b,a", PURSERS_CAN_WORK="1").seat_request()
+    request = conversation(PURSERS_TIER_MAX="2", PURSERS_SKILLS="b,a", PURSERS_CAN_WORK="1").seat_request("b")
     assert request.capabilities is not None
     assert hash(request) == hash(
-        conversation(PURSERS_CAN_WORK="1", PURSERS_SKILLS="b,a", PURSERS_TIER_MAX="2").seat_request()
+        conversation(PURSERS_CAN_WORK="1", PURSERS_SKILLS="b,a", PURSERS_TIER_MAX="2").seat_request("b")
     )
 
 
@@ -276,17 +276,30 @@ async def test_its_row_before_it_has_a_seat() -> None:
 
 
 async def test_its_row_shows_the_seat_and_how_events_come() -> None:
-    talk = conversation()
+    talk, bob = conversation(), seat("bob")
     talk.attach()
-    with talk.waiting() as watching:
-        watching(seat("bob"), board())
-        row = talk.row(2)
-        assert (row.seat, row.delivery, row.poll_reason, row.shared_by) == ("bob", "push", None, 2)
-        watching(seat("bob"), board(reason="no stream left"))
-        assert (talk.row(2).delivery, talk.row(2).poll_reason) == ("poll", "no stream left")
-        watching(seat("bob"), board(push=False))
-        assert (talk.row(2).delivery, talk.row(2).poll_reason) == ("poll", "PURSERS_WAIT_MODE=poll")
-    assert talk.row(1).seat == "bob"  # until it ends
+    talk.watching([board(bob)])
+    row = talk.row(2)
+    assert (row.seat, row.delivery, row.poll_reason, row.shared_by, row.boards) == ("bob", "push", None, 2, ["b"])
+    talk.watching([board(bob, reason="no stream left")])
+    assert (talk.row(2).delivery, talk.row(2).poll_reason) == ("poll", "no stream left")
+    talk.watching([board(bob, push=False)])
+    assert (talk.row(2).delivery, talk.row(2).poll_reason) == ("poll", "PURSERS_WAIT_MODE=poll")
+
+
+async def test_a_wait_on_many_boards_shows_the_first_and_that_one_is_polled() -> None:
+    talk = conversation()
+    talk.watching([board(seat(board="home")), board(seat(board="far"), reason="denied")])
+    row = talk.row(1)
+    assert (row.board, row.boards, row.delivery, row.poll_reason) == ("home", ["home", "far"], "poll", "denied")
+
+
+async def test_every_seat_that_it_took_is_its_own_until_it_ends() -> None:
+    talk = conversation()
+    talk.watching([board(seat(board="home")), board(seat(board="far"))])
+    talk.watching([board(seat("bob"))])
+    assert {taken.uri for taken in talk.seats} == {seat(board="home").uri, seat(board="far").uri, seat("bob").uri}
+    assert talk.seat == seat("bob")
 
 
 async def test_no_url_is_shown_that_cannot_be_one() -> None:

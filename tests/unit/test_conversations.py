@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -112,11 +112,11 @@ def us() -> ProcessIdentity:
     return found
 
 
-def takes(conversation: Conversation, name: str, stack: ExitStack) -> None:
-    """The conversation waits under this name."""
-    seat = Seat(SeatRequest("b", name, "worker"), f"AI-{name}", "PR", "worker", 900, None)
-    board = SimpleNamespace(waiter=SimpleNamespace(push=True), feed=SimpleNamespace(polls=lambda w: False, poll_reason=None))
-    stack.enter_context(conversation.waiting())(seat, cast("BoardWait", board))
+def takes(conversation: Conversation, *names: str) -> None:
+    """The conversation waits under these names, on a board each."""
+    seats = [Seat(SeatRequest("b", name, "worker"), f"AI-{name}", "PR", "worker", 900, None) for name in names]
+    boards = [SimpleNamespace(waiter=SimpleNamespace(seat=seat), name="b", is_polled=False) for seat in seats]
+    conversation.watching(cast("list[BoardWait]", boards))
 
 
 async def test_each_new_shim_begins_a_conversation(us: ProcessIdentity) -> None:
@@ -207,6 +207,7 @@ async def test_a_lost_link_may_come_back(us: ProcessIdentity, monkeypatch: pytes
     monkeypatch.setattr(registry, "REATTACH", 0.03)
     async with running() as scene:
         back, gone = scene.open(us), scene.open(us)
+        await until(lambda: back.tasks and gone.tasks)
         for conversation in (back, gone):
             scene.all.detached(conversation, conversation.attach())
             assert conversation.state == "detached"
@@ -222,6 +223,7 @@ async def test_each_loss_has_its_own_grace(us: ProcessIdentity, monkeypatch: pyt
     monkeypatch.setattr(registry, "REATTACH", 0.05)
     async with running() as scene:
         conversation = scene.open(us)
+        await until(lambda: conversation.tasks)
         scene.all.detached(conversation, conversation.attach())
         await anyio.sleep(0.03)
         epoch = conversation.attach()
@@ -241,24 +243,23 @@ async def test_an_old_link_that_ends_late_changes_nothing(us: ProcessIdentity) -
 
 
 async def test_a_seat_is_left_when_nobody_uses_it_any_more(us: ProcessIdentity) -> None:
-    with ExitStack() as waits:
-        async with running() as scene:
-            first, second, third = (scene.open(us) for _ in range(3))
-            takes(first, "shared", waits)
-            takes(second, "shared", waits)
-            takes(third, "own", waits)
-            assert [(row.seat, row.shared_by) for row in scene.all.rows()] == [("shared", 2), ("shared", 2), ("own", 1)]
-            third.end("x")
-            await until(lambda: len(scene.all) == 2)
-            assert (scene.pools.left, scene.pools.forgotten) == (["own"], ["own"])
-            first.end("x")
-            await until(lambda: len(scene.all) == 1)
-            assert scene.pools.left == ["own"]
-            assert [row.shared_by for row in scene.all.rows()] == [1]
-            second.end("x")
-            await until(lambda: not len(scene.all))
-            assert (scene.pools.left, scene.pools.forgotten) == (["own", "shared"], ["own", "shared"])
-            assert scene.pools.released == [third.id, first.id, second.id]
+    async with running() as scene:
+        first, second, third = (scene.open(us) for _ in range(3))
+        takes(first, "shared", "of the first")
+        takes(second, "shared")
+        takes(third, "own")
+        assert [(row.seat, row.shared_by) for row in scene.all.rows()] == [("shared", 2), ("shared", 2), ("own", 1)]
+        third.end("x")
+        await until(lambda: len(scene.all) == 2)
+        assert (scene.pools.left, scene.pools.forgotten) == (["own"], ["own"])
+        first.end("x")
+        await until(lambda: len(scene.all) == 1)
+        assert scene.pools.left == ["own", "of the first"]
+        assert [row.shared_by for row in scene.all.rows()] == [1]
+        second.end("x")
+        await until(lambda: not len(scene.all))
+        assert scene.pools.left == scene.pools.forgotten == ["own", "of the first", "shared"]
+        assert scene.pools.released == [third.id, first.id, second.id]
 
 
 async def test_its_tasks_end_with_it(us: ProcessIdentity) -> None:
@@ -284,7 +285,7 @@ async def test_its_tasks_end_with_it(us: ProcessIdentity) -> None:
 
 async def test_busy_and_idle(us: ProcessIdentity, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 10.0
-    monkeypatch.setattr(registry.time, "monotonic", lambda: now)
+    monkeypatch.setattr(registry, "time", SimpleNamespace(monotonic=lambda: now))
     async with running() as scene:
         now += 5
         assert scene.all.idle_s == 5

@@ -30,7 +30,7 @@ def test_what_a_crash_left_is_written_over(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "epoch"
     file.write_bytes(content)
-    with pytest.raises(OwnershipError, match="damaged.*Move it away") as caught:
+    with pytest.raises(OwnershipError, match=r"damaged.*Move it away") as caught:
         raise_epoch(tmp_path)
     assert str(file) in str(caught.value)
     assert file.read_bytes() == content
@@ -54,7 +54,7 @@ def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
 def test_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(OwnershipError, match="cannot be written: Permission denied.*Make it writable"):
+        with pytest.raises(OwnershipError, match=r"cannot be written: Permission denied.*Make it writable"):
             raise_epoch(tmp_path)
     finally:
         tmp_path.chmod(0o700)

@@ -52,7 +52,9 @@ def row(**fields: Any) -> SeatRow:
 
 def test_all_is_well() -> None:
     assert warnings([], []) == []
-    assert warnings([central("ready"), central("connecting")], [row(), row(delivery=None, seat=None, shared_by=0)]) == []
+    assert (
+        warnings([central("ready"), central("connecting")], [row(), row(delivery=None, seat=None, shared_by=0)]) == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -159,9 +159,7 @@ def test_something_else_in_the_locks_place(place: paths.Place, folder: Path, kin
     assert not target.exists()
 
 
-def test_a_lock_that_cannot_be_had_says_why(
-    place: paths.Place, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_cannot_be_had_says_why(place: paths.Place, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(fd: int, operation: int) -> None:
         raise OSError(37, "No locks available")
 

@@ -94,9 +94,7 @@ async def test_a_stopped_process_lives(child: "subprocess.Popen[bytes]", help_of
     assert scope.cancelled_caught
 
 
-async def test_who_is_gone_already_is_not_waited_for(
-    child: "subprocess.Popen[bytes]", help_of_the_kernel: str
-) -> None:
+async def test_who_is_gone_already_is_not_waited_for(child: "subprocess.Popen[bytes]", help_of_the_kernel: str) -> None:
     process = known(child)
     child.kill()
     child.wait()

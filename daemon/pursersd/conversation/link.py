@@ -68,16 +68,16 @@ class Link:
         to_server, server_reads = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         server_writes, from_server = anyio.create_memory_object_stream[SessionMessage](0)
         streams = _Streams(to_server, from_server)
-        with self._scope:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._write, streams)
-                tasks.start_soon(self._serve_mcp, server, server_reads, server_writes)
-                await self._read(streams, early)
-                self._is_open = False
-                tasks.cancel_scope.cancel()
-        self._is_open = False
-        for end in (to_server, server_reads, server_writes, from_server):
-            end.close()
+        try:
+            with to_server, server_reads, server_writes, from_server, self._scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._write, streams)
+                    tasks.start_soon(self._serve_mcp, server, server_reads, server_writes)
+                    await self._read(streams, early)
+                    self._is_open = False
+                    tasks.cancel_scope.cancel()
+        finally:
+            self._is_open = False
 
     async def close(self, farewell: bytes | None = None) -> None:
         """End the link after `farewell`; answers that come later are not sent: the next link will ask again."""

@@ -1,7 +1,10 @@
 """Read a seat's journal page by page, without any effect at Central (touch=false)."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
+
+import anyio
 
 from pursersd.central.pool import Pool
 from pursersd.errors import ProtocolRefused, ToolFailed
@@ -29,21 +32,19 @@ class Catchup:
     def __init__(self, pool: Pool, seats: Seats) -> None:
         self._pool = pool
         self._seats = seats
+        self._own_cursor: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        """By agent id: held while a seat's own cursor at Central is moved, or read from."""
 
     async def page(self, seat: Seat, cursor: int | None, *, background: bool = False) -> dict[str, Any]:
-        """One page after `cursor`; None reads from the seat's own cursor at Central.
+        """One page after `cursor`; None reads from the seat's own cursor at Central, once it is where it must be.
 
         Raises CursorAhead, ToolFailed and the other CentralErrors.
         """
-        try:
-            return await self._read(seat, cursor, PAGE, background)
-        except ToolFailed as error:
-            if str(error).startswith(_AHEAD):
-                head = await self._read(seat, 0, {"limit": 1}, background)
-                raise CursorAhead(int(head["latest_cursor"])) from error
-            if not needs_rejoin(error):
-                raise
-        return await self._read(await self._seats.rejoin(seat), cursor, PAGE, background)
+        if cursor is None:
+            # The host may call again before Central has heard what it was given: it would be given the same twice.
+            async with self._own_cursor[seat.agent_id]:
+                return await self._page(seat, None, background)
+        return await self._page(seat, cursor, background)
 
     async def pages(self, seat: Seat, cursor: int | None, *, background: bool = False) -> AsyncIterator[dict[str, Any]]:
         """All pages from `cursor` to the head, in order; a page that asks for a resync is yielded and jumped over."""
@@ -65,7 +66,19 @@ class Catchup:
         if cursor <= 0:
             return
         arguments = {**_arguments(seat, cursor - 1), "limit": 1, "touch": True, "ack": True}
-        await self._pool.read("board_catchup", arguments, generation=seat.generation)
+        async with self._own_cursor[seat.agent_id]:
+            await self._pool.read("board_catchup", arguments, generation=seat.generation)
+
+    async def _page(self, seat: Seat, cursor: int | None, background: bool) -> dict[str, Any]:
+        try:
+            return await self._read(seat, cursor, PAGE, background)
+        except ToolFailed as error:
+            if str(error).startswith(_AHEAD):
+                head = await self._read(seat, 0, {"limit": 1}, background)
+                raise CursorAhead(int(head["latest_cursor"])) from error
+            if not needs_rejoin(error):
+                raise
+        return await self._read(await self._seats.rejoin(seat), cursor, PAGE, background)
 
     async def _read(self, seat: Seat, cursor: int | None, bounds: dict[str, int], background: bool) -> dict[str, Any]:
         arguments = {**_arguments(seat, cursor), **bounds, "touch": False, "ack": False}

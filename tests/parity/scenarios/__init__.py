@@ -7,4 +7,5 @@ from parity.script import Scenario
 
 _MODULES = (arguments, entry, held, review, identity, live, projects)
 
-ALL: Mapping[str, Scenario] = {scenario.id: scenario for module in _MODULES for scenario in module.SCENARIOS}
+SCENARIOS = tuple(scenario for module in _MODULES for scenario in module.SCENARIOS)
+ALL: Mapping[str, Scenario] = {scenario.id: scenario for scenario in SCENARIOS}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from parity.scenarios.acts import BASE, annotated, claimed, created, idle, wait
 from parity.scenarios.held import HELD
-from parity.script import Call, Do, Exists, Place, Scenario, Seq, Step
+from parity.script import Call, Do, Exists, Handshake, Place, Scenario, Seq, Step
 
 UNDECLARED = Place("undeclared", variables={"PURSERS_ROLE": None})
 
@@ -24,7 +24,7 @@ TROUBLE = {
 
 def _trouble() -> Iterator[Scenario]:
     for name, place in TROUBLE.items():
-        calls: tuple[Step, ...] = (idle(), idle(since_seq=7))
+        calls: tuple[Step, ...] = (idle(), idle(since_seq=Seq("base", 7)))
         if name == "no-board":
             calls = (*calls, Exists("{board}-mistyped"))
         yield Scenario(f"{name}-wait", "What is wrong, and that no cursor moved.", place, calls)
@@ -33,9 +33,7 @@ def _trouble() -> Iterator[Scenario]:
 
 SCENARIOS = (
     Scenario("name-new", "A name for one call, never seen before.", HELD, (created("A"), wait(agent_name="ann-2"))),
-    Scenario(
-        "name-exact", "The same with a cursor.", HELD, (created("A"), wait(agent_name="ann-2", since_seq=BASE))
-    ),
+    Scenario("name-exact", "The same with a cursor.", HELD, (created("A"), wait(agent_name="ann-2", since_seq=BASE))),
     Scenario(
         "name-held",
         "Work in hand belongs to the name.",
@@ -52,6 +50,12 @@ SCENARIOS = (
     Scenario("name-empty", "An empty name.", HELD, (wait(agent_name="", since_seq=BASE),)),
     Scenario("name-bad", "A name with a blank.", HELD, (wait(agent_name="two words", since_seq=BASE),)),
     Scenario("name-long", "A name of 81 characters.", HELD, (wait(agent_name="x" * 81),)),
+    Scenario(
+        "bad-role",
+        "A role that does not exist.",
+        Place("bad-role", variables={"PURSERS_ROLE": "boss"}),
+        (Handshake(), idle()),
+    ),
     Scenario("no-role", "Without a role Central decides.", UNDECLARED, (created("A"), wait(since_seq=BASE))),
     *_trouble(),
 )

@@ -12,9 +12,10 @@ from parity.scenarios.acts import (
     remembered,
     start_wait,
     submitted,
+    wait,
 )
 from parity.scenarios.review import REVIEW
-from parity.script import Blocking, Cancel, Finish, Held, Hold, Place, Release, Scenario, Unreachable
+from parity.script import Blocking, Cancel, Finish, Held, Hold, Place, Release, Scenario, Seq, Unreachable
 
 LIVE = Place("live", seats=("bob",))
 POLL = Place("poll", variables={"PURSERS_WAIT_MODE": "poll"})
@@ -89,9 +90,16 @@ SCENARIOS = (
     ),
     Scenario(
         "away",
-        "Central went away between two waits and came back.",
+        "All connections were cut between two waits.",
         LIVE,
-        (*QUIET, idle(since_seq=HEAD), Unreachable(), idle(since_seq=7), Unreachable(False), idle(since_seq=HEAD)),
+        (
+            *QUIET,
+            idle(since_seq=HEAD),
+            Unreachable(),
+            created("B"),
+            Unreachable(False),
+            wait(since_seq=Seq("head", -1)),
+        ),
     ),
     Scenario(
         "canceled-omitted",

@@ -28,9 +28,7 @@ SCENARIOS = (
     Scenario("review", "A submission.", REVIEW, (*WORK, wait(since_seq=BASE))),
     Scenario("review-omitted", "The same without a cursor.", REVIEW, (*WORK, wait())),
     Scenario("review-backlog", "A submission older than the cursor.", REVIEW, (*WORK, wait(since_seq=HEAD))),
-    Scenario(
-        "review-backlog-once", "It is told once.", REVIEW, (*WORK, wait(since_seq=HEAD), idle(since_seq=LAST))
-    ),
+    Scenario("review-backlog-once", "It is told once.", REVIEW, (*WORK, wait(since_seq=HEAD), idle(since_seq=LAST))),
     Scenario("review-by-name", "The view may be named.", REVIEW, (*WORK, wait(since_seq=BASE, wait_for="SUBMITTED"))),
     Scenario(
         "review-project",
@@ -83,9 +81,7 @@ SCENARIOS = (
         REVIEW,
         (created("A"), wait(since_seq=BASE, wait_for="claimable")),
     ),
-    Scenario(
-        "worker-submitted", "A worker may not wait for submissions.", WORDS, (wait(wait_for="submitted"),)
-    ),
+    Scenario("worker-submitted", "A worker may not wait for submissions.", WORDS, (wait(wait_for="submitted"),)),
     Scenario(
         "worker-submitted-exact",
         "The same with a cursor.",

@@ -1,0 +1,44 @@
+"""What is taken out of an outcome, and what stays."""
+
+from parity.normal import normal, outcome
+
+
+def test_names_times_and_places_in_the_journal_are_replaced() -> None:
+    names = {"TK-1": "<A>", "TK-12": "<B>", "alpha": "<board>"}
+    event = {
+        "id": "EV-0123456789ab-00000000000000000042",
+        "seq": 42,
+        "ticket_id": "TK-12",
+        "payload_ref": "board://alpha/ticket/TK-1",
+        "occurred_at": "2026-07-28T10:00:00.123456+00:00",
+        "rejection_count": 42,
+    }
+    assert normal({"new_seq": 40, "events": [event], "alpha": None}, names, 41) == {
+        "new_seq": "base-1",
+        "events": [
+            {
+                "id": "<event id>",
+                "seq": "base+1",
+                "ticket_id": "<B>",
+                "payload_ref": "board://<board>/ticket/<A>",
+                "occurred_at": "<time>",
+                "rejection_count": 42,
+            }
+        ],
+        "<board>": None,
+    }
+
+
+def test_a_duration_becomes_what_it_means() -> None:
+    waited = [normal({"waited_s": seconds}, {}, 0, 2.0)["waited_s"] for seconds in (0.0, 0.01, 1.98, 2.0, 2.1)]
+    assert waited == ["nothing", "less than timeout_s", "less than timeout_s", "all of timeout_s", "all of timeout_s"]
+    assert normal({"mode": "error", "waited_s": 0.3}, {}, 0) == {"mode": "error", "waited_s": "(some)"}
+
+
+def test_the_text_beside_the_data_is_compared_with_it() -> None:
+    def answer(text: str) -> dict[str, object]:
+        return {"result": {"content": [{"type": "text", "text": text}], "structuredContent": {"a": "é"}}}
+
+    assert outcome(answer('{\n  "a": "é"\n}')) == {"is_error": False, "data": {"a": "é"}, "text": "(the data)"}
+    assert outcome(answer('{"a": "é"}'))["text"] == '{"a": "é"}'
+    assert outcome({"error": {"code": -1, "message": "no"}}) == {"rpc_error": {"code": -1, "message": "no"}}

@@ -1,0 +1,143 @@
+"""app: how the daemon leaves, and when it does so by itself."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.server.mcpserver import Context
+
+from pursersd.errors import OwnershipError
+from pursersd.tools import server as tools
+from unit.running_app import PATIENCE, RunningApp, running
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def gone(daemon: RunningApp) -> None:
+    with anyio.fail_after(PATIENCE):
+        await daemon.left.wait()
+
+
+async def ready(daemon: RunningApp) -> None:
+    """It serves: everything has been started."""
+    async with daemon.control():
+        pass
+
+
+async def test_each_start_has_its_own_epoch() -> None:
+    async with running() as daemon:
+        async with daemon.shim() as (_, greeting):
+            assert greeting["daemon_epoch"] == 1
+        assert Path(str(daemon.place.home), "state", "epoch").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(("number", "reason"), [(signal.SIGTERM, "restart"), (signal.SIGINT, "stop")])
+async def test_a_signal_makes_it_leave_in_order(number: int, reason: str) -> None:
+    before = signal.getsignal(number)
+    async with running() as daemon, daemon.shim() as (shim, _):
+        await ready(daemon)
+        os.kill(os.getpid(), number)
+        assert (await shim.next())["params"] == {"reason": reason}
+        assert await shim.next() is None
+        await gone(daemon)
+    assert signal.getsignal(number) == before  # so that a second one had ended us at once
+
+
+async def test_the_first_reason_counts() -> None:
+    async with running() as daemon, daemon.shim() as (shim, _):
+        daemon.app.leave("idle", False)
+        daemon.app.leave("stop", False)
+        assert (await shim.next())["params"] == {"reason": "idle"}
+
+
+async def test_an_automatic_daemon_leaves_when_nobody_needs_it() -> None:
+    async with running(started_by="auto", idle_exit_s=0.02) as daemon:
+        await gone(daemon)
+
+
+@pytest.mark.parametrize(
+    "options", [{"started_by": "user", "idle_exit_s": 0.02}, {"started_by": "auto", "idle_exit_s": 0.0}]
+)
+async def test_others_stay(options: dict[str, Any]) -> None:
+    async with running(**options) as daemon:
+        await ready(daemon)
+        with anyio.move_on_after(0.1):
+            await daemon.left.wait()
+        assert not daemon.left.is_set()
+
+
+async def test_a_conversation_keeps_an_automatic_daemon() -> None:
+    async with running(started_by="auto", idle_exit_s=0.05) as daemon, daemon.shim() as (shim, _):
+        with anyio.move_on_after(0.2):
+            await daemon.left.wait()
+        assert not daemon.left.is_set()
+        await shim.shake_hands()
+
+
+class Tool:
+    """A call that lasts until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.runs = anyio.Event()
+        self.go = anyio.Event()
+
+    async def block(self, ctx: Context[Any, Any]) -> dict[str, Any]:
+        """Wait."""
+        self.runs.set()
+        await self.go.wait()
+        return {"done": True}
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> Tool:
+    tool = Tool()
+
+    async def block(ctx: Context[Any, Any]) -> dict[str, Any]:
+        """Wait."""
+        return await tool.block(ctx)
+
+    monkeypatch.setattr(tools, "TOOLS", (block,))
+    return tool
+
+
+async def test_draining_lets_a_running_call_finish(tool: Tool) -> None:
+    async with running() as daemon, daemon.shim() as (shim, _), daemon.control() as client:
+        await shim.shake_hands()
+        await shim.request(1, "tools/call", name="block", arguments={})
+        await tool.runs.wait()
+        await client.ask("stop", reason="stop", drain=True)
+        assert (await client.ask("ping"))["state"] == "draining"
+        tool.go.set()
+        assert (await shim.next())["result"]["structuredContent"] == {"done": True}
+        assert (await shim.next())["params"] == {"reason": "stop"}
+        await gone(daemon)
+
+
+async def test_without_draining_it_does_not_wait(tool: Tool) -> None:
+    async with running() as daemon, daemon.shim() as (shim, _), daemon.control() as client:
+        await shim.shake_hands()
+        await shim.request(1, "tools/call", name="block", arguments={})
+        await tool.runs.wait()
+        await client.ask("stop", reason="stop")
+        assert (await shim.next())["params"] == {"reason": "stop"}
+        assert await shim.next() is None  # and no answer: the next daemon gives it
+        await gone(daemon)
+
+
+async def test_a_state_folder_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ExceptionGroup) as caught:
+        async with running():
+            pass
+    assert caught.group_contains(OwnershipError, match="No space left on device")

@@ -1,0 +1,319 @@
+"""feed/board: who is read when, and whose page is whose. On the real Central: central/test_feed."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from pursersd.errors import CentralError, ToolFailed, Unreachable
+from pursersd.feed import board as module
+from pursersd.feed.board import BoardFeed
+from pursersd.feed.waiter import QUEUE, Waiter
+from pursersd.seats.seat import Seats
+from unit.scripted_pool import BOARD, ScriptedPool, seat
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 5.0  # seconds for something that must happen
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Scene:
+    """A board's feed at work, its journal in `pool`."""
+
+    def __init__(self) -> None:
+        self.pool = ScriptedPool()
+        self.seats = Seats(self.pool.as_pool)
+        self.feed = BoardFeed(self.pool.as_pool, self.seats, BOARD)
+        self.waiters: dict[str, Waiter] = {}
+
+    def add(self, name: str, *, cursor: int | None = None, push: bool = True) -> Waiter:
+        """A waiter whose gate is open at the end of the journal."""
+        waiter = self.waiters[name] = Waiter(seat(name.partition("/")[0]), push=push)
+        waiter.open(len(self.pool.rows) if cursor is None else cursor)
+        self.feed.add(waiter)
+        return waiter
+
+    def write(self, *recipients: str, cued: bool = True, **fields: str) -> None:
+        """Write an event and cue as Central does: the journal, then the recipients."""
+        self.pool.write(*recipients, **fields)
+        if cued:
+            self.cue(*recipients)
+
+    def cue(self, *recipients: str) -> None:
+        self.feed.journal_cued(frozenset(waiter.seat.uri for waiter in self.waiters.values()))
+        for waiter in self.waiters.values():
+            if not recipients or waiter.seat.agent_name in recipients:
+                self.feed.seat_cued(waiter.seat.uri)
+
+    async def settled(self) -> None:
+        """Everybody has been read for who had to be."""
+        with anyio.fail_after(PATIENCE):
+            while any(waiter.is_due for waiter in self.waiters.values()):
+                await anyio.sleep(0.001)
+        await anyio.wait_all_tasks_blocked()
+
+    def got(self, name: str) -> list[int]:
+        return [event["seq"] for page in self.waiters[name].take() for event in page.events]
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Scene]:
+    scene = Scene()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(scene.feed.run)
+        tasks.start_soon(scene.feed.sweep)
+        yield scene
+        tasks.cancel_scope.cancel()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    with anyio.fail_after(PATIENCE):
+        while not condition():
+            await anyio.sleep(0.001)
+
+
+async def test_one_read_serves_all_with_the_same_cursor() -> None:
+    async with running() as scene:
+        for name in "abcde":
+            scene.add(name)
+        scene.write()
+        await scene.settled()
+        assert [scene.got(name) for name in "abcde"] == [[1]] * 5
+        assert scene.pool.asked == ["a from 0"]
+        assert {waiter.cursor for waiter in scene.waiters.values()} == {1}
+
+
+async def test_what_is_for_one_is_for_nobody_else() -> None:
+    async with running() as scene:
+        for name in "abc":
+            scene.add(name)
+        scene.write("b")
+        await scene.settled()
+        assert [scene.got(name) for name in "abc"] == [[], [1], []]
+        assert scene.pool.asked == ["b from 0"]
+
+
+async def test_two_rows_are_not_shared() -> None:
+    """With two rows in the page nobody knows which of them another seat was cued for."""
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        scene.write("a")
+        scene.write("b")
+        await scene.settled()
+        assert [scene.got(name) for name in "ab"] == [[1], [2]]
+        assert sorted(scene.pool.asked) == ["a from 0", "b from 0"]
+
+
+async def test_waiters_of_one_seat_share_every_page() -> None:
+    async with running() as scene:
+        scene.add("a/1")
+        scene.add("a/2")
+        for _ in range(3):
+            scene.write("a")
+        await scene.settled()
+        assert scene.got("a/1") == scene.got("a/2") == [1, 2, 3]
+        assert scene.pool.asked == ["a from 0"]
+
+
+async def test_different_cursors_are_read_apart() -> None:
+    async with running() as scene:
+        for _ in range(2):
+            scene.pool.write()
+        scene.add("a", cursor=0)
+        scene.add("b", cursor=1)
+        scene.write()
+        await scene.settled()
+        assert (scene.got("a"), scene.got("b")) == ([1, 2, 3], [2, 3])
+
+
+async def test_cues_during_a_read_cause_another_one() -> None:
+    async with running() as scene:
+        scene.add("a")
+        scene.pool.go = anyio.Event()
+        scene.write()
+        await until(lambda: scene.pool.asked)
+        scene.write()
+        scene.write()
+        scene.pool.go.set()
+        await scene.settled()
+        assert scene.got("a") == [1, 2, 3]
+        assert len(scene.pool.asked) == 2
+
+
+async def test_a_seat_that_was_not_listened_to_reads_for_itself() -> None:
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        scene.pool.write("a", "b")
+        scene.feed.journal_cued(frozenset({scene.waiters["a"].seat.uri}))
+        scene.feed.seat_cued(scene.waiters["a"].seat.uri)
+        await scene.settled()
+        assert (scene.got("a"), scene.got("b")) == ([1], [1])
+        assert sorted(scene.pool.asked) == ["a from 0", "b from 0"]
+
+
+async def test_a_seat_whose_stream_was_interrupted_is_read_when_it_is_back() -> None:
+    """Its cue may have been lost with the stream, also if the journal was cued all the time."""
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        both = frozenset(waiter.seat.uri for waiter in scene.waiters.values())
+        scene.pool.write("a", "b")
+        scene.feed.journal_cued(both)  # the seat stream is dead, but nobody knows yet
+        await scene.settled()
+        assert (scene.got("a"), scene.got("b")) == ([1], [])
+        scene.feed.seats_changed(frozenset(), both)
+        scene.feed.seats_changed(both, frozenset())
+        scene.feed.nudge()
+        await scene.settled()
+        assert (scene.got("a"), scene.got("b")) == ([], [1])
+        scene.feed.seats_changed(both, frozenset())
+        assert not any(waiter.marks for waiter in scene.waiters.values())  # nothing was lost this time
+
+
+async def test_a_gap_is_read_for_everybody() -> None:
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        scene.write(cued=False)
+        scene.feed.gap()
+        await scene.settled()
+        assert (scene.got("a"), scene.got("b")) == ([1], [1])
+
+
+async def test_a_closed_gate_is_not_read_for() -> None:
+    async with running() as scene:
+        waiter = Waiter(seat("a"), push=True)
+        scene.waiters["a"] = waiter
+        scene.feed.add(waiter)
+        scene.write()
+        await scene.settled()
+        assert scene.pool.asked == []
+        waiter.open(0)
+        scene.feed.nudge()
+        await scene.settled()
+        assert scene.got("a") == [1]
+
+
+async def test_a_waiter_that_does_not_take_is_not_read_for() -> None:
+    async with running() as scene:
+        scene.add("a")
+        for number in range(1, QUEUE + 3):
+            scene.write()
+            await scene.settled()
+            assert scene.waiters["a"].cursor == min(number, QUEUE)
+        assert scene.got("a") == list(range(1, QUEUE + 1))
+        scene.feed.nudge()
+        await scene.settled()
+        assert scene.got("a") == [QUEUE + 1, QUEUE + 2]
+
+
+@pytest.mark.parametrize("reason", ["asked for", "no stream"])
+async def test_polling_goes_by_the_clock(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POLL", 0.01)
+    async with running() as scene:
+        scene.add("a", push=reason == "no stream")
+        scene.add("b")
+        scene.feed.poll_reason = "denied" if reason == "no stream" else None
+        scene.feed.nudge()
+        scene.write(cued=False)
+        await until(lambda: scene.got("a") == [1])
+        if reason == "no stream":
+            await until(lambda: scene.got("b") == [1])
+        else:
+            assert scene.got("b") == []
+
+
+async def test_a_central_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_RETRY", 0.001)
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        scene.pool.errors = [Unreachable("gone")] * 3
+        scene.write()
+        await until(lambda: scene.waiters["a"].has_arrived and scene.waiters["b"].has_arrived)
+        assert (scene.got("a"), scene.got("b")) == ([1], [1])
+
+
+@pytest.mark.parametrize("error", [ToolFailed("t", "board access denied"), CentralError("what")])
+async def test_a_refusal_ends_one_wait_and_no_other(error: CentralError) -> None:
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        scene.pool.errors = [error]
+        scene.write()
+        await scene.settled()
+        assert scene.waiters["a"].failure is error
+        assert scene.got("b") == [1]
+
+
+async def test_a_cursor_beyond_the_journal_is_put_to_its_end() -> None:
+    async with running() as scene:
+        scene.pool.write()
+        scene.add("a", cursor=50)
+        scene.cue()
+        await scene.settled()
+        (page,) = scene.waiters["a"].take()
+        assert (page.events, page.next_cursor, page.resynced) == ([], 1, True)
+        scene.write()
+        await scene.settled()
+        assert scene.got("a") == [2]
+
+
+async def test_a_waiter_that_left_is_not_read_for() -> None:
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        scene.pool.go = anyio.Event()
+        scene.write("a", "b")
+        scene.write("a", "b")
+        await until(lambda: scene.pool.asked)
+        scene.feed.remove(scene.waiters["b"])
+        scene.pool.go.set()
+        await scene.settled()
+        assert scene.pool.asked == ["a from 0"]
+
+
+async def test_a_cue_for_its_own_act_makes_a_seat_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have handed off: then it must join to be told anything (central.md §5, §4.5)."""
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        await scene.seats.join(scene.waiters["a"].seat.request)
+        scene.pool.asked.clear()
+        scene.write("a", "b", kind="agent_lifecycle_changed", actor="a")
+        await scene.settled()
+        assert scene.got("b") == [1]
+        assert "a joins as keepalive" in scene.pool.asked
+        assert "b joins as keepalive" not in scene.pool.asked
+
+
+async def test_a_late_cue_costs_a_read_and_no_join() -> None:
+    async with running() as scene:
+        scene.add("a")
+        scene.write(cued=False)
+        scene.feed.journal_cued(frozenset({scene.waiters["a"].seat.uri}))
+        await scene.settled()
+        scene.feed.seat_cued(scene.waiters["a"].seat.uri)
+        await scene.settled()
+        assert scene.pool.asked == ["a from 0", "a from 1"]
+        assert scene.got("a") == [1]
+
+
+async def test_while_somebody_waits_the_seats_are_kept_alive_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SWEEP", 0.004)
+    async with running() as scene:
+        await anyio.sleep(0.02)
+        assert scene.pool.asked == []  # nobody waits
+        for name in "abc":
+            scene.add(name)
+        scene.pool.errors = [Unreachable("gone")]  # which ends nothing
+        await until(lambda: len(scene.pool.asked) >= 7)
+        assert sorted(set(scene.pool.asked)) == [f"{name} joins as keepalive" for name in "abc"]

@@ -1,0 +1,198 @@
+"""seats/seat: one join for many, time limits, and what makes a seat doubtful. On the real Central: central/test_seats."""
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from pursersd.errors import CentralError, ToolFailed, Unreachable
+from pursersd.seats import seat as module
+from pursersd.seats.seat import Seat, SeatRequest, Seats, needs_rejoin
+from unit.scripted_pool import ScriptedPool, seat
+
+pytestmark = pytest.mark.anyio
+
+ANN = seat("ann")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def pool() -> ScriptedPool:
+    return ScriptedPool()
+
+
+@pytest.fixture
+def seats(pool: ScriptedPool) -> Seats:
+    return Seats(pool.as_pool)
+
+
+def joins(pool: ScriptedPool) -> list[str]:
+    return [asked for asked in pool.asked if "joins" in asked]
+
+
+async def test_many_that_want_one_seat_join_once(seats: Seats, pool: ScriptedPool) -> None:
+    got: list[Seat] = []
+
+    async def one() -> None:
+        got.append(await seats.join(ANN.request))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(one)
+    assert got == [ANN] * 10
+    assert pool.asked == ["board b", "ann joins as model"]
+
+
+async def test_another_role_is_another_join(seats: Seats, pool: ScriptedPool) -> None:
+    await seats.join(ANN.request)
+    await seats.join(replace(ANN.request, role="reviewer"))
+    assert len(joins(pool)) == 2
+
+
+async def test_a_central_that_hangs_fails_all_of_them_together(
+    seats: Seats, pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one after the other: the tenth would wait ten times as long as its host lets it."""
+    monkeypatch.setattr(module, "JOIN_TIMEOUT", 0.05)
+    pool.go = anyio.Event()
+    failures: list[BaseException] = []
+
+    async def one() -> None:
+        try:
+            await seats.join(ANN.request)
+        except Unreachable as error:
+            failures.append(error)
+
+    began = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(one)
+    assert len(failures) == 10
+    assert anyio.current_time() - began < 5 * module.JOIN_TIMEOUT
+    pool.go.set()
+    assert await seats.join(ANN.request) == ANN
+
+
+async def test_a_refused_join_is_tried_again_by_the_next(seats: Seats, pool: ScriptedPool) -> None:
+    pool.errors = [ToolFailed("board_join", "invite required")]
+    with pytest.raises(ToolFailed):
+        await seats.join(ANN.request)
+    assert await seats.join(ANN.request) == ANN
+
+
+async def test_a_forgotten_seat_joins_afresh_and_is_not_kept_alive_into_being(seats: Seats, pool: ScriptedPool) -> None:
+    joined = await seats.join(ANN.request)
+    seats.forget(ANN.request)
+    await seats.keepalive(joined)
+    await seats.join(ANN.request)
+    assert joins(pool) == ["ann joins as model", "ann joins as keepalive", "ann joins as model"]
+
+
+async def test_a_keepalive_brings_what_has_changed(seats: Seats, pool: ScriptedPool) -> None:
+    joined = await seats.join(ANN.request)
+    pool.changes = {"claim_ttl_s": 60, "generation_token": "g2"}
+    await seats.keepalive(joined)
+    assert await seats.join(ANN.request) == replace(ANN, claim_ttl_s=60, generation="g2")
+
+
+async def test_rejoining_is_no_act_of_the_model(seats: Seats, pool: ScriptedPool) -> None:
+    joined = await seats.join(ANN.request)
+    pool.changes = {"generation_token": "g2"}
+    for _ in range(2):
+        assert (await seats.rejoin(joined)).generation == "g2"
+    assert joins(pool)[1:] == ["ann joins as keepalive"] * 2
+
+
+@pytest.mark.parametrize(
+    ("reads", "joins_more"),
+    [
+        ([(5, True)], 0),  # just joined: whatever lies in the journal is older
+        ([(5, True), (5, True)], 0),
+        ([(5, True), (8, False)], 0),  # it saw every row
+        ([(5, True), (8, True)], 1),
+        ([(5, False), (8, True), (8, True), (9, True)], 2),
+        ([(5, False), (3, True), (4, True)], 1),  # another journal
+    ],
+)
+async def test_hidden_rows_cost_one_keepalive(
+    seats: Seats, pool: ScriptedPool, reads: list[tuple[int, bool]], joins_more: int
+) -> None:
+    joined = await seats.join(ANN.request)
+    for head, hidden in reads:
+        await seats.confirm(joined, head, hidden=hidden)
+    assert joins(pool)[1:] == ["ann joins as keepalive"] * joins_more
+
+
+async def test_a_doubt_stays_until_the_keepalive_succeeded(seats: Seats, pool: ScriptedPool) -> None:
+    joined = await seats.join(ANN.request)
+    await seats.confirm(joined, 5, hidden=True)
+    pool.errors = [Unreachable("gone")]
+    with pytest.raises(Unreachable):
+        await seats.confirm(joined, 8, hidden=True)
+    await seats.confirm(joined, 8, hidden=True)
+    assert len(joins(pool)) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"role": "reviewer"}, {"role": "reviewer"}),
+        ({"role": None}, {"role": "worker"}),
+        ({"claim_ttl_s": None}, {"claim_ttl_s": 900}),
+        ({"generation_token": ""}, {"generation": None}),
+        ({"generation_token": "g"}, {"generation": "g"}),
+    ],
+    ids=str,
+)
+async def test_what_central_says_counts(
+    seats: Seats, pool: ScriptedPool, changes: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    pool.changes = changes
+    assert await seats.join(ANN.request) == replace(ANN, **expected)
+
+
+@pytest.mark.parametrize("changes", [{"agent_id": "AI-other"}, {"agent_id": None}, {"principal_id": "PR-2"}])
+async def test_another_identity_than_the_rule_gives_is_refused(
+    seats: Seats, pool: ScriptedPool, changes: dict[str, Any]
+) -> None:
+    pool.changes = changes
+    with pytest.raises(CentralError, match="another agent id"):
+        await seats.join(ANN.request)
+
+
+async def test_only_what_is_known_is_sent(seats: Seats, pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, Any]] = []
+    read = pool.read
+
+    async def note(tool: str, arguments: Any, **options: Any) -> Any:
+        sent.append(dict(arguments))
+        return await read(tool, arguments, **options)
+
+    monkeypatch.setattr(pool, "read", note)
+    await seats.join(SeatRequest("b", "ann", None))
+    await seats.join(SeatRequest("b", "ann", "worker", (("skills", ("a", "b")), ("tier_max", 2)), "zed"))
+    common = {"board_id": "b", "agent_name": "ann", "allow_takeover": True, "renewal_source": "model"}
+    assert sent == [
+        common,
+        {**common, "role": "worker", "capabilities": {"skills": ("a", "b"), "tier_max": 2}, "agent_platform": "zed"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "needed"),
+    [
+        (ToolFailed("t", "agent is not active; call board_onboard or board_join before more work"), True),
+        (ToolFailed("t", "agent is not a member of this board"), True),
+        (ToolFailed("t", "stale or missing board generation; rejoin with board_join or board_onboard"), True),
+        (ToolFailed("t", "board access denied: principal is not a member"), False),
+        (ToolFailed("t", "ticket not found"), False),
+        (Unreachable("agent is not a member of this board"), False),
+    ],
+)
+async def test_what_calls_for_another_join(error: CentralError, needed: bool) -> None:
+    assert needs_rejoin(error) is needed
