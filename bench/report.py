@@ -111,7 +111,7 @@ def figure_rows(runs: Runs) -> list[Row]:
         ("requests per event, most", *(str(max(x.requests_per_event)) for x in columns)),
         ("joins per seat", *(f"{x.joins_per_seat:.2g}" for x in columns)),
         ("early returns", *(str(x.returned_early) for x in columns)),
-        ("idle requests per minute", *(f"{60 * x.idle_requests / x.idle_s:.1f}" for x in columns)),
+        ("requests while idle", *(f"{x.idle_requests} in {x.idle_s:.0f} s" for x in columns)),
         ("idle CPU, ms per s", *(f"{x.idle_cpu_ms_per_s:.2f}" for x in columns)),
         ("alive 0.5 s after EOF", *(str(x.alive_after_eof) for x in columns)),
         ("all gone after, s", *(_left(x) for x in columns)),

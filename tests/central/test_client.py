@@ -319,7 +319,15 @@ async def test_compressed_answers_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["nonsense", "http://[::1/mcp", "http://a..b/mcp", "http://" + "x" * 300 + "/mcp", "http://%00/", "http://\u2488.com/"]
+    "url",
+    [
+        "nonsense",
+        "http://[::1/mcp",
+        "http://a..b/mcp",
+        "http://" + "x" * 300 + "/mcp",
+        "http://%00/",
+        "http://\u2488.com/",
+    ],
 )
 async def test_a_url_that_is_none(url: str) -> None:
     try:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import anyio
+
 from pursersd.errors import PursersError
 from pursersd.feed.centrals import Central
 from pursersd.feed.waiter import Bell
@@ -70,8 +72,9 @@ async def _wait(caller: Caller, arguments: WaitArguments, started: float) -> Wai
         ]
         caller.watching(boards)
         watch = Watch(caller, boards, bell, routes, single=chosen.shape == "single")
-        for board in boards:
-            await central.feed.ready(board.waiter)
+        async with anyio.create_task_group() as tasks:  # side by side: each may take as long as its stream
+            for board in boards:
+                tasks.start_soon(central.feed.ready, board.waiter)
         await watch.run(started, budget)
         result = _result(watch, chosen, joined, started)
     omitted = [(board, board.cursor) for board in boards if board.cursor_omitted and board.entered]

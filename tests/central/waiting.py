@@ -1,0 +1,106 @@
+"""a2a_wait's engine without a conversation: a caller with settings of its own, on a real pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pursersd.feed.centrals import Central
+from pursersd.rules import arguments
+from pursersd.rules.backlog import SyntheticGuard
+from pursersd.rules.denials import Denials
+from pursersd.rules.suppression import Suppression
+from pursersd.seats.seat import SeatRequest
+from pursersd.settings import resolve
+from pursersd.waits import engine
+from pursersd.waits.board import BoardWait, Memory
+from pursersd.waits.caller import Caller
+
+
+@dataclass
+class Waiting:
+    """One conversation's waits. `environ` are its settings; the last wait's boards are in `boards`."""
+
+    central: Central
+    board: str
+    name: str
+    environ: dict[str, str] = field(default_factory=dict)
+    progress_every_s: float | None = None
+    progress: list[tuple[float, float, str]] = field(default_factory=list)
+    boards: list[BoardWait] = field(default_factory=list)
+    waited: engine.Waited | None = None
+    _memory: Memory | None = None
+
+    async def wait(self, since_seq: int | None = None, timeout_s: int = 20, *, age_s: float = 0.0, **given: Any) -> Any:
+        """One call of a2a_wait; returns its result."""
+        caller = self._caller()
+        checked = arguments.check(
+            since_seq=since_seq,
+            timeout_s=timeout_s,
+            timeout_given=True,
+            **{
+                "only_mine": True,
+                "project": None,
+                "agent_name": None,
+                "boards": None,
+                "wait_for": "auto",
+                "block_limit_s": caller.settings.host.block_limit_s,
+                **given,
+            },
+        )
+        self.waited = await engine.wait(caller, checked, age_s=age_s)
+        return self.waited.result
+
+    async def caught_up(self) -> int:
+        """The cursor of a caller that knows all there is."""
+        cursor: int = (await self.wait(timeout_s=1))["new_seq"]
+        return cursor
+
+    async def acknowledge(self) -> None:
+        """What happens when the shim has said that the host has the last wait's result."""
+        assert self.waited is not None
+        assert self.waited.acknowledge is not None
+        await self.waited.acknowledge()
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the wait has read its history and waits for what comes, on both streams."""
+        return bool(self.boards) and all(
+            board.entered
+            and not board.waiter.marks
+            and board.waiter.opened
+            and (not board.waiter.push or board.waiter.seat.uri in self.central.feed.seats.covered)
+            for board in self.boards
+        )
+
+    def _caller(self) -> Caller:
+        settings = resolve(
+            {
+                "ONBOARD_CENTRAL_TOKEN": "held by the pool",
+                "ONBOARD_BOARD_ID": self.board,
+                "ONBOARD_AGENT_NAME": self.name,
+                "PURSERS_ROLE": "worker",
+                **self.environ,
+            },
+            lambda path: "",
+        )
+        if self._memory is None:
+            self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
+        self.boards = []
+        return Caller(
+            settings=replace(settings, host=replace(settings.host, progress_every_s=self.progress_every_s)),
+            memory=self._memory,
+            denials=Denials(),
+            connect=self._connect,
+            seat_request=lambda board, name: SeatRequest(board, self.name if name is None else name, settings.role),
+            watching=self._watching,
+            progress=self._report,
+        )
+
+    async def _connect(self) -> Central:
+        return self.central
+
+    def _watching(self, boards: Sequence[BoardWait]) -> None:
+        self.boards = list(boards)
+
+    async def _report(self, waited_s: float, total_s: float, text: str) -> None:
+        self.progress.append((waited_s, total_s, text))

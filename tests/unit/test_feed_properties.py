@@ -1,0 +1,114 @@
+"""The feed on a model of Central."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from hypothesis import given, settings, HealthCheck
+from hypothesis import strategies as st
+
+from unit.model_central import BOSS, Delays, ModelCentral, ModelBoard
+from unit.model_chain import Chain, serving
+from unit.virtual_time import run
+import os
+
+PAUSES = (0.0, 0.001, 0.003, 0.005, 0.02, 0.06, 0.3, 3.0, 30.0)
+DELAYS = (0.0, 0.001, 0.003, 0.005, 0.03, 0.2, 2.0)
+SEATS = ("s0", "s1", "s2")
+QUIET = 150.0
+
+actors = st.sampled_from(("boss", *SEATS))
+numbers = st.integers(0, 3)
+ACTS = st.one_of(
+    st.tuples(st.just("create"), actors, st.none() | st.sampled_from(SEATS)),
+    st.tuples(st.just("claim"), actors, numbers),
+    st.tuples(st.just("unclaim"), numbers),
+    st.tuples(st.just("lapse"), numbers),
+    st.tuples(st.just("finish"), actors, numbers),
+    st.tuples(st.just("annotate"), actors, numbers),
+    st.tuples(st.just("offer"), numbers, st.sampled_from(SEATS)),
+    st.tuples(st.just("end_offer"), numbers),
+    st.tuples(st.sampled_from(["announce", "change_state", "whisper", "leave"]), actors),
+    st.tuples(st.just("rename"), actors, st.sampled_from(SEATS)),
+    st.tuples(st.just("archive")),
+)
+FAULTS = st.one_of(
+    st.tuples(st.sampled_from(["cut", "overflow"]), st.sampled_from(["journal", "agent"])),
+    st.tuples(st.just("reset")),
+    st.tuples(st.just("down"), st.sampled_from(["down", "refusing", "overloaded", "up"])),
+)
+CALLERS = st.tuples(st.sampled_from(["stop", "start"]), numbers)
+STEPS = st.one_of(
+    st.tuples(st.just("act"), ACTS), st.tuples(st.just("act"), ACTS), st.tuples(st.just("fault"), FAULTS), st.tuples(st.just("caller"), CALLERS)
+)
+delays = st.lists(st.sampled_from(DELAYS), min_size=1, max_size=6)
+
+
+@dataclass
+class Play:
+    chains: Any
+    steps: Any
+    delays: Any
+    page_rows: int
+    coordinates: bool
+
+
+PLAYS = st.builds(
+    Play,
+    chains=st.lists(st.tuples(st.sampled_from(SEATS), st.sampled_from([True, True, True, False])), min_size=1, max_size=4),
+    steps=st.lists(st.tuples(st.sampled_from(PAUSES), STEPS), max_size=25),
+    delays=st.builds(Delays, calls=delays, journal=delays, seats=delays),
+    page_rows=st.sampled_from([1000, 1, 2, 3]),
+    coordinates=st.booleans(),
+)
+
+
+def act(board: ModelBoard, step: tuple[Any, ...]) -> None:
+    name, *arguments = step
+    if name in ("claim", "unclaim", "lapse", "finish", "annotate", "offer", "end_offer"):
+        if not board.tickets:
+            return
+        ids = list(board.tickets)
+        arguments = [ids[a % len(ids)] if isinstance(a, int) else a for a in arguments]
+    arguments = [board.agent(a) if a in ("boss", *SEATS) else a for a in arguments]
+    getattr(board, name)(*arguments)
+
+
+async def play(p: Play) -> None:
+    model = ModelCentral(Delays(p.delays.calls, p.delays.journal, p.delays.seats), coordinates=p.coordinates)
+    board = model.board("b")
+    board.page_rows = p.page_rows
+    for name in SEATS:
+        board.agent(name)
+    async with serving(model) as central, anyio.create_task_group() as tasks:
+        chains = [Chain(central, board, name, push) for name, push in p.chains]
+        for chain in chains:
+            tasks.start_soon(chain.run)
+        for pause, (kind, step) in p.steps:
+            await anyio.sleep(pause)
+            if kind == "act":
+                act(board, step)
+            elif kind == "fault":
+                getattr(model, step[0])(*step[1:])
+            else:
+                chain = chains[step[1] % len(chains)]
+                if step[0] == "stop":
+                    await chain.stop()
+                elif chain.scope is None and chain.ended.is_set():
+                    tasks.start_soon(chain.run)
+                    chain.ended = anyio.Event()
+        model.down("up")
+        for chain in chains:
+            if chain.ended.is_set():
+                tasks.start_soon(chain.run)
+        await anyio.sleep(QUIET)
+        for chain in chains:
+            chain.check()
+            chain.check_rest()
+        tasks.cancel_scope.cancel()
+
+
+@settings(max_examples=int(os.environ.get("EX", "300")), deadline=None, suppress_health_check=list(HealthCheck), database=None, report_multiple_bugs=False)
+@given(PLAYS)
+def test_everybody_is_told(p: Play) -> None:
+    run(lambda: play(p))
