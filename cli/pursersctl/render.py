@@ -84,7 +84,7 @@ def _order(row: api.SeatRow) -> tuple[bool, str, bool, str, str]:
 def _seat_cells(row: api.SeatRow) -> list[Span]:
     return [
         (_seat_name(row), ""),
-        (_text(row.board), ""),
+        (_boards(row), ""),
         (_text(row.role), ""),
         (_text(row.host), ""),
         (_text(row.host_pid), ""),
@@ -101,6 +101,12 @@ def _seat_name(row: api.SeatRow) -> str:
     if row.seat is not None and row.shared_by > 1:
         return f"{clean(row.seat)} ({row.shared_by})"
     return _text(row.seat)
+
+
+def _boards(row: api.SeatRow) -> str:
+    """The board, and how many others the conversation waits on with it."""
+    others = len(row.boards) - 1
+    return f"{_text(row.board)} +{others}" if others > 0 else _text(row.board)
 
 
 def _text(value: str | int | None) -> str:

@@ -29,36 +29,46 @@ def outcome(message: Mapping[str, Any]) -> dict[str, Any]:
     return {"is_error": bool(result.get("isError")), "data": data, "text": text}
 
 
-def normal(data: Any, names: Mapping[str, str], base: int, timeout_s: float = 0.0) -> Any:
-    """`data` with placeholders: `names` maps what to replace; `base` is the head of the journal at the beginning."""
+def normal(data: Any, names: Mapping[str, str], bases: Mapping[str, int], timeout_s: float = 0.0) -> Any:
+    """`data` with placeholders: `names` maps what to replace; `bases` is where the journal of each board ended at the
+    beginning, the home board's first."""
     ordered = sorted(names.items(), key=lambda pair: -len(pair[0]))
+    home = next(iter(bases.values()))
 
     def text(value: str) -> str:
         for name, placeholder in ordered:
             value = value.replace(name, placeholder)
         return _EVENT_ID.sub("<event id>", _TIME.sub("<time>", value))
 
-    def walk(value: Any, key: str) -> Any:
+    def members(value: dict[str, Any], key: str, base: int) -> dict[str, Any]:
+        base = bases.get(str(value.get("board_id")), base)
+        many = isinstance(value.get("mode_by_board"), dict)
+        shown = {}
+        for name, member in value.items():
+            if name == "waited_s":
+                shown[name] = "(some)" if value.get("mode") == "error" else _waited(member, timeout_s, many)
+            elif name in bases:  # of a map by board
+                shown[text(name)] = walk(member, key, bases[name])
+            else:
+                shown[text(name)] = walk(member, name, base)
+        return shown
+
+    def walk(value: Any, key: str, base: int) -> Any:
         if isinstance(value, dict):
-            failed = value.get("mode") == "error"
-            return {
-                text(name): "(some)" if failed and name == "waited_s" else walk(member, name)
-                for name, member in value.items()
-            }
+            return members(value, key, base)
         if isinstance(value, list):
-            return [walk(member, key) for member in value]
+            return [walk(member, key, base) for member in value]
         if isinstance(value, str):
             return text(value)
-        if key == "waited_s":
-            return _waited(value, timeout_s)
         if key in SEQS and type(value) is int:
             return f"base{value - base:+d}"
         return value
 
-    return walk(data, "")
+    return walk(data, "", home)
 
 
-def _waited(waited_s: float, timeout_s: float) -> str:
-    if waited_s == 0:
+def _waited(waited_s: float, timeout_s: float, many: bool) -> str:
+    if waited_s == 0 and not many:
         return "nothing"
+    # A wait on many boards tells how long its entry took.
     return "all of timeout_s" if waited_s >= timeout_s - ROUNDING else "less than timeout_s"

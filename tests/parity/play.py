@@ -1,30 +1,37 @@
 """Carries out the steps of one scenario on a stage and collects what is to be compared."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from parity.normal import normal, outcome
 from parity.script import (
+    HOME,
     Blocking,
     Call,
     Cancel,
+    Denied,
     Describe,
+    Disturbance,
     Do,
     Exists,
     Finish,
     Handshake,
     Held,
     Hold,
+    Json,
     Release,
     See,
     Seq,
     Start,
     Step,
     Unreachable,
+    Until,
 )
 from rig.proxy import Proxy
-from rig.shim import Ended, Json, Pending, ShimProcess
+from rig.shim import Ended, Pending, ShimProcess
+from rig.shim import Json as Object
 from rig.wait import until
 
 PATIENCE = 20.0  # seconds for an answer, beyond the timeout of the call
@@ -34,52 +41,67 @@ DEFAULT_TIMEOUT_S = 180
 class Theatre(Protocol):
     """What a play needs of its stage."""
 
-    board: str
+    boards: dict[str, str]
     proxy: Proxy
     process: ShimProcess
-    greeting: Json
+    greeting: Object
 
-    def act(self, who: str, tool: str, arguments: Mapping[str, Any], seat: str | None = None, times: int = 1) -> Json:
-        """A member of the cast calls a tool of Central."""
+    def act(
+        self,
+        who: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        seat: str | None = None,
+        times: int = 1,
+        board: str = HOME,
+    ) -> Object:
+        """A member of the cast calls a tool of Central on a board."""
 
-    def head(self) -> int:
-        """The head of the board's journal."""
+    def head(self, board: str = HOME) -> int:
+        """The head of a board's journal."""
 
     def exists(self, board: str) -> bool:
         """Whether Central has that board."""
 
-    def is_blocking(self, since: int) -> bool:
-        """Whether the wait begun after that mark has asked for its history."""
+    def deny(self, board: str, on: bool) -> None:
+        """Subscriptions with the journal of a board are denied and cut, or no longer denied."""
+
+    def is_blocking(self, since: int, board: str = HOME) -> bool:
+        """Whether the wait begun after that mark has asked for its history of a board."""
 
     def names(self) -> dict[str, str]:
         """Identifiers, and what to call them."""
 
+    def filled_in(self, text: str) -> str:
+        """The text with what only the stage knows."""
+
 
 @dataclass
 class Play:
-    """One scenario being played. `base` is the head of the journal when it began."""
+    """One scenario being played. `bases` is where the journal of each board ended when it began, the home board's first."""
 
     stage: Theatre
-    base: int
+    bases: Mapping[str, int]
     outcomes: list[Any] = field(default_factory=list)
+    tickets: list[tuple[str, str]] = field(default_factory=list)
+    """Board and id of each ticket that was created."""
     _kept: dict[str, str] = field(default_factory=dict)
-    _last: int = 0
+    _last: int | dict[str, int] = 0
     """The new_seq of the newest a2a_wait."""
-    _started: tuple[Pending[Json], float, int] | None = None
+    _started: tuple[Pending[Object], float, int] | None = None
     """What was started, its timeout_s, and the mark in the network's log when it was."""
-
-    @property
-    def tickets(self) -> list[str]:
-        """The tickets that were created."""
-        return [kept for kept in self._kept.values() if kept.startswith("TK-")]
 
     def take(self, step: Step) -> None:
         """Carry out one step."""
         match step:
             case Do():
                 self._do(step)
+            case Until():
+                wanted = f"{step.do.tool} gives {step.value} as {step.path}"
+                until(lambda: _at(self._do(step.do), step.path) == step.value, PATIENCE, wanted)
             case See():
-                found = self.stage.act(step.who, step.tool, self._filled_in(step.arguments))
+                found = self.stage.act(step.who, step.tool, self._filled_in(step.arguments), board=step.board)
                 self._note({step.path: _at(found, step.path)})
             case Exists():
                 self._note({step.board: self.stage.exists(step.board)})
@@ -94,7 +116,7 @@ class Play:
                 self._start(step)
                 self._finish()
             case Blocking():
-                self._wait_until_blocking()
+                self._wait_until_blocking(step.boards)
             case Finish():
                 self._finish()
             case Cancel():
@@ -102,7 +124,7 @@ class Play:
             case _:
                 self._disturb(step)
 
-    def _disturb(self, step: Hold | Held | Release | Unreachable) -> None:
+    def _disturb(self, step: Disturbance) -> None:
         proxy = self.stage.proxy
         match step:
             case Hold():
@@ -114,11 +136,17 @@ class Play:
             case Unreachable():
                 proxy.refuse(step.on)
                 proxy.reset_all()
+            case Denied():
+                self.stage.deny(step.board, step.on)
 
-    def _do(self, step: Do) -> None:
-        result = self.stage.act(step.who, step.tool, self._filled_in(step.arguments), step.seat, step.times)
+    def _do(self, step: Do) -> Object:
+        arguments = self._filled_in(step.arguments)
+        result = self.stage.act(step.who, step.tool, arguments, seat=step.seat, times=step.times, board=step.board)
         for name, path in step.keep.items():
-            self._kept[name] = str(_at(result, path))
+            kept = self._kept[name] = str(_at(result, path))
+            if kept.startswith("TK-"):
+                self.tickets.append((step.board, kept))
+        return result
 
     def _start(self, step: Call) -> None:
         arguments = self._filled_in(step.arguments)
@@ -135,7 +163,7 @@ class Play:
             found = outcome(pending.message(max(0.0, timeout_s) + PATIENCE))
         except Ended:
             found = {"ended": self.stage.process.wait()}
-        if found.get("data") and isinstance(seq := found["data"].get("new_seq"), int):
+        if found.get("data") and isinstance(seq := found["data"].get("new_seq"), int | dict):
             self._last = seq
         self._note(found, timeout_s)
 
@@ -148,13 +176,13 @@ class Play:
         self.stage.process.request("ping")
         assert not pending.done, "a cancelled call gets no answer"
 
-    def _wait_until_blocking(self) -> None:
+    def _wait_until_blocking(self, boards: tuple[str, ...]) -> None:
         assert self._started is not None, "nothing was started"
         pending, _, mark = self._started
 
         def blocking() -> bool:
             assert not pending.done, f"it has returned already: {pending.message()}"
-            return self.stage.is_blocking(mark)
+            return all(self.stage.is_blocking(mark, board) for board in boards)
 
         until(blocking, PATIENCE, "the wait blocks")
         # Central carries out one call after the other: once it has answered this one, it has answered those of the wait.
@@ -162,7 +190,7 @@ class Play:
 
     def _note(self, found: Any, timeout_s: float = 0.0) -> None:
         names = self.stage.names() | {value: f"<{name}>" for name, value in self._kept.items()}
-        self.outcomes.append(normal(found, names, self.base, timeout_s))
+        self.outcomes.append(normal(found, names, self.bases, timeout_s))
 
     def _filled_in(self, value: Any) -> Any:
         match value:
@@ -170,18 +198,30 @@ class Play:
                 return {self._filled_in(name): self._filled_in(member) for name, member in value.items()}
             case list() | tuple():
                 return [self._filled_in(member) for member in value]
+            case Json():
+                return json.dumps(self._filled_in(value.value))
             case Seq():
-                places = {"base": self.base, "last": self._last}
-                return (self.stage.head() if value.of == "head" else places[value.of]) + value.plus
-            case "$board":
-                return self.stage.board
+                return self._place(value)
             case str() if value.startswith("$"):
-                return self._kept[value[1:]]
+                return self.stage.boards.get(value[1:]) or self._kept[value[1:]]
+            case str():
+                return self.stage.filled_in(value)
             case _:
                 return value
+
+    def _place(self, seq: Seq) -> int | dict[str, int]:
+        match seq.of:
+            case "last" if isinstance(self._last, dict):
+                return self._last
+            case "last":
+                return self._last + seq.plus
+            case "head":
+                return self.stage.head(seq.board) + seq.plus
+            case "base":
+                return self.bases[self.stage.boards[seq.board]] + seq.plus
 
 
 def _at(found: Any, path: str) -> Any:
     for part in path.split("."):
-        found = found[part]
+        found = found[int(part)] if isinstance(found, list) else found[part]
     return found

@@ -1,28 +1,40 @@
 """The words that scenarios are written in: plain data, the same for both sides.
 
-Arguments may hold names: `"$A"` stands for what `keep` remembered as A, `"$board"` for the board, `Seq` for a place in
-its journal.
+Arguments may hold names: `"$A"` stands for what `keep` remembered as A, `"$board"` for the home board, `"$second"` for
+the further board of that name, `Seq` for a place in a journal, `Json` for the text of what it holds. In longer texts
+`{board}`, `{second}`, `{principal ann}` and `{closed}` (a URL where nobody listens) are filled in.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+HOME = "board"
+"""What the home board of a place is called in scripts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """A place in the journal: `base` is its head when the scenario began, `head` its head now, `last` what the newest
-    a2a_wait returned as new_seq."""
+    """A place in a journal: `base` is its head when the scenario began, `head` its head now, `last` what the newest
+    a2a_wait returned as new_seq, a map of many boards too."""
 
     of: Literal["base", "head", "last"] = "base"
     plus: int = 0
+    board: str = HOME
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """The JSON text of this value, with the names in it replaced."""
+
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Do:
     """A member of the cast calls a tool of Central. `seat` is its agent name, by default its own name.
 
-    `keep` maps a name to the dotted path of what to remember of the result.
+    `keep` maps a name to the dotted path of what to remember of the result; of a ticket also the board.
     """
 
     who: str
@@ -31,6 +43,16 @@ class Do:
     seat: str | None = None
     keep: Mapping[str, str] = field(default_factory=dict)
     times: int = 1
+    board: str = HOME
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The same again and again until the field at this path of its result has that value: what happens by the clock."""
+
+    do: Do
+    path: str
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +63,7 @@ class See:
     tool: str
     arguments: Mapping[str, Any]
     path: str
+    board: str = HOME
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +100,12 @@ class Start(Call):
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """Wait until the started a2a_wait has read its history: what happens now is live."""
+    """Wait until the started a2a_wait has read the history of these boards: what happens now is live.
+
+    Something must have happened on each of them since the wait before.
+    """
+
+    boards: tuple[str, ...] = (HOME,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +146,40 @@ class Unreachable:
     on: bool = True
 
 
-Step = (
-    Do | See | Exists | Handshake | Describe | Call | Blocking | Finish | Cancel | Hold | Held | Release | Unreachable
-)
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """From now on subscriptions with the journal of this board are denied, and the open ones cut; or no longer."""
+
+    board: str
+    on: bool = True
+
+
+Disturbance = Hold | Held | Release | Unreachable | Denied
+Step = Do | Until | See | Exists | Handshake | Describe | Call | Blocking | Finish | Cancel | Disturbance
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A further board of a place. `memberships` are those that differ from the cast's; None: not admitted."""
+
+    name: str
+    memberships: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A conversation with settings of its own, and a board of its own. Scenarios at one place share both, in turn.
+    """A conversation with settings of its own, and boards of its own. Scenarios at one place share both, in turn.
 
-    `member` is whose credential and name the conversation has. `variables` are set on top, None removes one; in their
-    values `{board}`, `{unbound}` (a token that may found boards) and `{closed}` (a URL where nobody listens) are filled
-    in.
+    `member` is whose credential and name the conversation has; with further boards the credential is confined to none.
+    `variables` are set on top, None removes one; `{unbound}` in their values is a token that may found boards.
     """
 
     name: str
     member: str = "ann"
     variables: Mapping[str, str | None] = field(default_factory=dict)
     seats: tuple[str, ...] = ()
-    """Members who have joined the board beforehand, beside the conversation's own."""
+    """Members who have joined the boards beforehand, beside the conversation's own."""
+    further: tuple[Board, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

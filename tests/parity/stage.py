@@ -1,24 +1,44 @@
-"""A stage: one place on one side, that is, a board with its cast, a network, and the conversation under test."""
+"""A stage: one place on one side, that is, boards with their cast, a network, and the conversation under test."""
 
 import contextlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from parity.play import Play
-from parity.script import Place, Scenario
-from pursersd.ids import agent_id
+from parity.script import HOME, Place, Scenario
+from pursersd.ids import agent_id, journal_uri
 from rig.central import ADMIN_SEAT, REVIEWER_SCOPE, WORKER_SCOPE, Central, ToolFailed, free_port
 from rig.daemon import Home
 from rig.plain import PlainClient
 from rig.proxy import Proxy
 from rig.shim import BRIDGE, SHIM, Ended, Json, ShimProcess
 
-MEMBERS = {"ann": "member", "bob": "member", "rex": "reviewer", "ria": "reviewer"}
-"""The cast with their roles on every board; `boss` is its admin. `eve` belongs to no board."""
 
-SCOPES = {"member": WORKER_SCOPE, "reviewer": REVIEWER_SCOPE}
-ROLES = {"member": "worker", "reviewer": "reviewer"}
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One of the cast: its membership on every board, the role of its seats (None: Central decides), its scopes."""
+
+    membership: str
+    role: str | None
+    scope: str
+
+
+WORKER = Member("member", "worker", WORKER_SCOPE)
+REVIEWER = Member("reviewer", "reviewer", REVIEWER_SCOPE)
+
+CAST = {
+    "ann": WORKER,
+    "bob": WORKER,
+    "rex": REVIEWER,
+    "ria": REVIEWER,
+    "cora": Member("member", "coordinator", "board:read board:coordinate"),
+    "moe": Member("member", None, "board:read board:write board:review"),
+}
+"""Who belongs to every board, if its place has no other wish; `boss` is its admin. `eve` belongs to none."""
+
+NAMED = (*CAST, "boss", "eve")
 
 SideName = Literal["bridge", "ours"]
 
@@ -30,20 +50,28 @@ class Stage:
         self.side = side
         self.place = place
         self.board = f"{side}-{place.name}"
+        self.boards = {HOME: self.board} | {board.name: f"{self.board}-{board.name}" for board in place.further}
+        """By the names that scripts use, the home board first."""
         self.proxy = Proxy(central.port)
         self.greeting: Json = {}
         """The answer to `initialize`, or how the process ended instead."""
+        self._unlistened: set[str] = set()
         self._central = central
         self._home = home
         self._closed = f"http://127.0.0.1:{free_port()}/mcp"
-        self._tokens = {name: central.mint(name, SCOPES[role], self.board) for name, role in MEMBERS.items()}
+        confined = None if place.further else self.board
+        self._tokens = {name: central.mint(name, member.scope, confined) for name, member in CAST.items()}
         self._tokens |= {"eve": central.mint("eve", WORKER_SCOPE, self.board), "boss": central.admin}
+        self._memberships = {HOME: {n: m.membership for n, m in CAST.items() if n in (place.member, *place.seats)}}
+        for board in place.further:
+            mixed = {name: board.memberships.get(name, own) for name, own in self._memberships[HOME].items()}
+            self._memberships[board.name] = {name: role for name, role in mixed.items() if role is not None}
 
     def __enter__(self) -> Self:
-        present = {name: role for name, role in MEMBERS.items() if name in (self.place.member, *self.place.seats)}
-        self._central.create_board(self.board, present)
-        for name in present:
-            self.act(name, "board_join", {"role": ROLES[MEMBERS[name]], "allow_takeover": True})
+        for label, members in self._memberships.items():
+            self._central.create_board(self.boards[label], members)
+            for name in members:
+                self._join(name, label)
         self.proxy.__enter__()
         try:
             command = [SHIM if self.side == "ours" else BRIDGE]
@@ -65,7 +93,7 @@ class Stage:
 
     def play(self, scenario: Scenario) -> list[Any]:
         """The normalised outcomes of the scenario, in order. Its tickets are finished afterwards."""
-        play = Play(self, self._catch_up() if self.place.member in MEMBERS else self.head())
+        play = Play(self, {self.boards[label]: self._catch_up(label) for label in self.boards})
         try:
             for step in scenario.steps:
                 play.take(step)
@@ -73,49 +101,80 @@ class Stage:
         finally:
             self._finish(play.tickets)
 
-    def act(self, who: str, tool: str, arguments: Mapping[str, Any], seat: str | None = None, times: int = 1) -> Json:
-        """A member of the cast calls a tool of Central on this board."""
+    def act(
+        self,
+        who: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        seat: str | None = None,
+        times: int = 1,
+        board: str = HOME,
+    ) -> Json:
+        """A member of the cast calls a tool of Central on a board."""
         name = seat or (ADMIN_SEAT if who == "boss" else who)
         client = PlainClient(self._central.port, self._tokens[who])
         try:
             for _ in range(times):
-                result = client.tool(tool, board_id=self.board, agent_name=name, **arguments)
+                result = client.tool(tool, board_id=self.boards[board], agent_name=name, **arguments)
             return result
         finally:
             client.close()
 
-    def head(self) -> int:
-        """The head of the board's journal."""
-        page = self.act("boss", "board_catchup", {"cursor": 0, "limit": 1, "touch": False, "ack": False})
+    def head(self, board: str = HOME) -> int:
+        """The head of a board's journal."""
+        page = self.act("boss", "board_catchup", {"cursor": 0, "limit": 1, "touch": False, "ack": False}, board=board)
         return int(page["latest_cursor"])
 
     def exists(self, board: str) -> bool:
         """Whether Central has a board of that name."""
         return self.filled_in(board) in self._central.health()["boards"]
 
-    def is_blocking(self, since: int) -> bool:
-        """Whether the wait begun after the mark `since` has asked for all that it asks for at its entry."""
+    def deny(self, board: str, on: bool) -> None:
+        """The network denies subscriptions with the journal of a board and cuts the open ones, or no longer denies."""
+        self.proxy.deny(journal_uri(self.boards[board]), on)
+        if on:
+            self._unlistened.add(board)
+            self.proxy.cut_streams()
+        else:
+            self._unlistened.discard(board)
+
+    def is_blocking(self, since: int, board: str = HOME) -> bool:
+        """Whether the wait begun after the mark `since` has asked for all that it asks for at its entry to a board."""
         if self.side == "ours":
-            return bool(self.proxy.count("board_catchup", since) and self.proxy.count("ticket_list", since))
-        if self.place.variables.get("PURSERS_WAIT_MODE") == "poll":
-            return bool(self.proxy.count("dispatch_my_offers", since))
+            return all(self._asked(tool, since, board) for tool in ("board_catchup", "ticket_list"))
+        if self.place.variables.get("PURSERS_WAIT_MODE") == "poll" or board in self._unlistened:
+            return bool(self._asked("dispatch_my_offers", since, board))
         # The bridge reads once more, in small pages, when its stream is open.
-        return any(page.arguments.get("limit") == 100 for page in self.proxy.seen("board_catchup", since))
+        return any(arguments.get("limit") == 100 for arguments in self._asked("board_catchup", since, board))
+
+    def _asked(self, tool: str, since: int, board: str) -> list[dict[str, Any]]:
+        """The arguments of the conversation's calls of a tool on a board."""
+        calls = [seen.arguments for seen in self.proxy.seen(tool, since)]
+        return [arguments for arguments in calls if arguments.get("board_id") == self.boards[board]]
 
     def names(self) -> dict[str, str]:
         """Identifiers of this stage, and what to call them."""
-        found = {self.board: "<board>", self.proxy.url: "<url>", self._closed: "<closed url>"}
-        for name in (*MEMBERS, "boss", "eve"):
+        found = {self.proxy.url: "<url>", self._closed: "<closed url>"}
+        found |= {board: f"<{label}>" for label, board in self.boards.items()}
+        for name in NAMED:
             principal = self._principal(name)
             found[principal] = f"<principal {name}>"
-            for seat in (ADMIN_SEAT if name == "boss" else name, f"{name}-2"):
-                found[agent_id(self.board, principal, seat)] = f"<seat {seat}>"
+            for label, board in self.boards.items():
+                for seat in (ADMIN_SEAT if name == "boss" else name, f"{name}-2"):
+                    where = "" if label == HOME else f" on {label}"
+                    found[agent_id(board, principal, seat)] = f"<seat {seat}{where}>"
         return found
 
     def filled_in(self, text: str) -> str:
         """The text with what only this stage knows."""
-        unbound = self._central.mint(self.place.member, WORKER_SCOPE) if "{unbound}" in text else ""
-        return text.replace("{board}", self.board).replace("{closed}", self._closed).replace("{unbound}", unbound)
+        known = {**self.boards, "closed": self._closed}
+        known |= {f"principal {name}": self._principal(name) for name in CAST}
+        if "{unbound}" in text:
+            known["unbound"] = self._central.mint(self.place.member, WORKER_SCOPE)
+        for name, value in known.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text
 
     def _greet(self) -> Json:
         try:
@@ -131,7 +190,7 @@ class Stage:
             "ONBOARD_CENTRAL_TOKEN": self._tokens[member],
             "ONBOARD_BOARD_ID": self.board,
             "ONBOARD_AGENT_NAME": member,
-            "PURSERS_ROLE": ROLES[MEMBERS.get(member, "member")],
+            "PURSERS_ROLE": CAST.get(member, WORKER).role,
             "PURSERS_BRIDGE_STATE_DIR": str(own),
             "PURSERS_BRIDGE_STATS": str(own / "stats.json"),
         }
@@ -143,13 +202,23 @@ class Stage:
             return self._central.principal_id("local-board-owner", "pursers-central-quickstart")
         return self._central.principal_id(name)
 
-    def _catch_up(self) -> int:
-        """Let the seat have seen everything: what a wait without a cursor reads begins here, at the head of the journal."""
-        page = self.act(self.place.member, "board_catchup", {"limit": 1000, "max_events": 1000, "ack": True})
-        return int(page["latest_cursor"])
+    def _join(self, name: str, board: str) -> None:
+        role = CAST[name].role
+        chosen = {} if role is None else {"role": role}
+        self.act(name, "board_join", {"allow_takeover": True, **chosen}, board=board)
 
-    def _finish(self, tickets: Iterable[str]) -> None:
-        """Cancel those of the tickets that are not finished."""
-        for ticket_id in tickets:
+    def _catch_up(self, board: str) -> int:
+        """Let the conversation's seat have seen everything on a board: what a wait without a cursor reads begins here, at
+        the head of the journal."""
+        if self.place.member not in self._memberships[board]:
+            return self.head(board)
+        everything = {"limit": 1000, "max_events": 1000, "ack": True}
+        return int(self.act(self.place.member, "board_catchup", everything, board=board)["latest_cursor"])
+
+    def _finish(self, tickets: Iterable[tuple[str, str]]) -> None:
+        """Cancel those of the tickets (board, id) that are not finished."""
+        for board, ticket_id in tickets:
             with contextlib.suppress(ToolFailed):
-                self.act("boss", "ticket_cancel", {"ticket_id": ticket_id, "reason": "The scenario is over."})
+                self.act(
+                    "boss", "ticket_cancel", {"ticket_id": ticket_id, "reason": "The scenario is over."}, board=board
+                )

@@ -2,6 +2,8 @@
 
 from parity.normal import normal, outcome
 
+HOME = {"alpha": 0}
+
 
 def test_names_times_and_places_in_the_journal_are_replaced() -> None:
     names = {"TK-1": "<A>", "TK-12": "<B>", "alpha": "<board>"}
@@ -13,7 +15,7 @@ def test_names_times_and_places_in_the_journal_are_replaced() -> None:
         "occurred_at": "2026-07-28T10:00:00.123456+00:00",
         "rejection_count": 42,
     }
-    assert normal({"new_seq": 40, "events": [event], "alpha": None}, names, 41) == {
+    assert normal({"new_seq": 40, "events": [event], "alpha": None}, names, {"alpha": 41}) == {
         "new_seq": "base-1",
         "events": [
             {
@@ -30,9 +32,9 @@ def test_names_times_and_places_in_the_journal_are_replaced() -> None:
 
 
 def test_a_duration_becomes_what_it_means() -> None:
-    waited = [normal({"waited_s": seconds}, {}, 0, 2.0)["waited_s"] for seconds in (0.0, 0.01, 1.98, 2.0, 2.1)]
+    waited = [normal({"waited_s": seconds}, {}, HOME, 2.0)["waited_s"] for seconds in (0.0, 0.01, 1.98, 2.0, 2.1)]
     assert waited == ["nothing", "less than timeout_s", "less than timeout_s", "all of timeout_s", "all of timeout_s"]
-    assert normal({"mode": "error", "waited_s": 0.3}, {}, 0) == {"mode": "error", "waited_s": "(some)"}
+    assert normal({"mode": "error", "waited_s": 0.3}, {}, HOME) == {"mode": "error", "waited_s": "(some)"}
 
 
 def test_the_text_beside_the_data_is_compared_with_it() -> None:

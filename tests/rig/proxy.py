@@ -36,6 +36,7 @@ class Proxy:
         self._held: dict[str, asyncio.Event] = {}
         self._holding: collections.Counter[str] = collections.Counter()
         self._dropping: collections.Counter[str] = collections.Counter()
+        self._denied: set[str] = set()
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -130,6 +131,10 @@ class Proxy:
         """Lose the next answer to this tool or method: Central carries the request out, the client sees a reset."""
         self._ask(lambda: self._dropping.update([name]))
 
+    def deny(self, uri: str, on: bool = True) -> None:
+        """Deny listens that name this resource, in Central's words, until told otherwise; open streams stay."""
+        self._ask(lambda: self._denied.add(uri) if on else self._denied.discard(uri))
+
     # For the relays ------------------------------------------------------------------------------------------------
 
     def note(self, seen: Seen) -> None:
@@ -154,6 +159,10 @@ class Proxy:
             return False
         self._dropping[name] -= 1
         return True
+
+    def denied(self, seen: Seen) -> str | None:
+        """Called by a relay: the resource of a listen that shall be denied."""
+        return next((uri for uri in seen.uris if uri in self._denied), None)
 
     # In the thread -------------------------------------------------------------------------------------------------
 

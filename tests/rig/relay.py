@@ -63,6 +63,9 @@ class Faults(Protocol):
     def drops_answer(self, seen: Seen) -> bool:
         """Whether the answer shall never arrive; asked once per request."""
 
+    def denied(self, seen: Seen) -> str | None:
+        """The resource of a listen that shall be denied in Central's place."""
+
 
 class Relay:
     """A client's connection and its own connection to Central; `run()` returns when both are closed.
@@ -147,6 +150,9 @@ class Relay:
         seen = _seen(self.number, request, body)
         self._faults.note(seen)
         await self._faults.gate(seen)
+        if (uri := self._faults.denied(seen)) is not None:
+            await _deny(client, seen, uri)
+            return False
         for event in (request, h11.Data(body), h11.EndOfMessage()) if body else (request, h11.EndOfMessage()):
             await upstream.send(event)
         dropped = self._faults.drops_answer(seen)
@@ -233,6 +239,16 @@ class _Wire:
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
+
+
+async def _deny(client: _Wire, seen: Seen, uri: str) -> None:
+    """Answer a listen as Central does when its principal may not have a resource (central.md §4.2)."""
+    refusal = f"subscription denied: principal is not authorized for resource {uri}"
+    error = {"code": -32600, "message": refusal}
+    body = json.dumps({"jsonrpc": "2.0", "id": seen.rpc_id, "error": error}).encode()
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
+    for event in (h11.Response(status_code=400, headers=headers), h11.Data(body), h11.EndOfMessage()):
+        await client.send(event)
 
 
 def _seen(connection: int, request: h11.Request, body: bytes) -> Seen:

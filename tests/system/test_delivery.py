@@ -71,3 +71,22 @@ def test_an_event_that_reached_the_host_does_not_come_again_to_the_next_conversa
     shown = next_one.take()
     assert journal(shown) == []
     assert [event["source"] for event in shown["events"]] == ["backlog_scan"]  # the ticket is still open, though
+
+
+def test_a_wait_that_goes_on_with_the_next_daemon_is_not_told_again_of_open_work(
+    central: Central, home: Home, board: str, converse: Converse
+) -> None:
+    """A restart must not wake every model on the board for what it has been shown already."""
+    caller = Caller(converse("informed"))
+    caller.arm()
+    until_blocking(home, 1)
+    central.create_ticket(board, "told, and still open")
+    caller.take()
+    wait = caller.arm()
+    until_blocking(home, 1)
+    assert home.ctl("restart").returncode == 0
+    until_blocking(home, 1)
+    assert not wait.done
+    ticket = central.create_ticket(board, "new")
+    assert [event["ticket_id"] for event in caller.take()["events"]] == [ticket]
+    caller.assert_once()

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
@@ -15,6 +15,13 @@ from rig.wait import until
 from system.scene import Caller, Converse, rows, until_blocking
 
 LEAVES_WITHIN = 2.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    """One home for all of these tests: its daemon must keep nothing of those who have left."""
+    with Home() as home:
+        yield home
 
 
 def kill_shim(shim: ShimProcess) -> None:

@@ -75,20 +75,21 @@ async def _copy(source: Any, target: Any, record: list[Any]) -> None:
         await target.send(item)
 
 
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    """One home for all of these tests; its daemon reports progress at once instead of after five minutes."""
+    with Home() as home:
+        command = [sys.executable, "-c", EAGER_DAEMON, "--foreground"]
+        environment = home.environment(role=None)
+        daemon = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+        until(home.daemon_pid, PATIENCE, "the daemon runs")
+        yield home
+        processes.stop(daemon, (signal.SIGTERM,))
+
+
 @pytest.fixture
 def tap(central: Central, home: Home, board: str) -> Tap:
     return Tap(home.environment(central.url, central.worker("ann", board), board, "official"))
-
-
-@pytest.fixture
-def eager_daemon(home: Home) -> Iterator[None]:
-    """The daemon of this home reports progress at once instead of after five minutes."""
-    command = [sys.executable, "-c", EAGER_DAEMON, "--foreground"]
-    environment = home.environment(role=None)
-    daemon = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
-    until(home.daemon_pid, PATIENCE, "the daemon runs")
-    yield
-    processes.stop(daemon, (signal.SIGTERM,))
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
@@ -154,7 +155,6 @@ def test_a_wait_that_the_official_client_cancels_is_not_answered_and_the_convers
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.usefixtures("eager_daemon")
 def test_progress_of_a_long_wait_reaches_the_official_client(central: Central, board: str, tap: Tap, mode: str) -> None:
     tap.environment["PURSERS_HOST"] = "claude-code"
     reports: list[tuple[float, float | None, str | None]] = []

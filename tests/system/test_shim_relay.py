@@ -74,7 +74,7 @@ def test_hello_says_who_and_where_we_are(home: Path, daemon: ScriptedDaemon) -> 
             "ppid": os.getpid(),
             "parent_started": process_start(os.getpid()),
             "cwd": os.getcwd(),
-            "env": {"PURSERS_ROLE": "worker", "ONBOARD_CENTRAL_TOKEN": "t"},
+            "env": {"HOME": os.environ["HOME"], "PURSERS_ROLE": "worker", "ONBOARD_CENTRAL_TOKEN": "t"},
         }
 
 

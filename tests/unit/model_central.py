@@ -200,6 +200,10 @@ class ModelBoard:
         """Something for all others that belongs to no ticket."""
         self._write(actor, "board_claim_ttl_changed", self._others(actor))
 
+    def tell(self, actor: str, *told: str) -> None:
+        """Something for these seats that belongs to no ticket."""
+        self._write(actor, "coordinator_question_answered", set(told) & self._others(None))
+
     def change_state(self, actor: str) -> None:
         """For tokens with board:coordinate only; cued twice, and to no seat."""
         self._write(actor, "board_state_changed", (), payload_ref=journal_uri(self.name))
@@ -212,8 +216,8 @@ class ModelBoard:
         """A row that nobody sees and that nothing cues."""
         self._write(BOSS, "ticket_archived", (), cued=False)
 
-    def leave(self, actor: str) -> None:
-        """The seat hands off: it is told nothing more until it joins again."""
+    def retire(self, actor: str) -> None:
+        """The seat is retired: it is told nothing more until it joins again."""
         if self.active.get(actor):
             self.active[actor] = False
             told = self._others(actor)

@@ -38,6 +38,10 @@ def test_ps_sorts_by_board_seat_and_conversation_and_the_unknown_last() -> None:
     assert shims == ["1020420", "20419"]
 
 
+def test_ps_counts_the_other_boards_of_a_wait() -> None:
+    assert "alpha +2" in plain(ps(api.Ps(seats=[seat(board="alpha", boards=["alpha", "beta", "gamma"])]), 200))
+
+
 def test_a_name_with_escapes_is_harmless() -> None:
     assert "\x1b" not in plain(ps(api.Ps(seats=[seat(host="\x1b[31mred", seat="a\nb")])))
 

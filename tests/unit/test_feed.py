@@ -283,6 +283,22 @@ async def test_a_lost_journal_stream_is_a_gap_when_it_is_back() -> None:
             assert scene.feed.boards["b"].is_covered
 
 
+@pytest.mark.parametrize("first", ["journals", "seats"])
+async def test_when_one_stream_is_back_the_other_does_not_wait(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "FIRST_RETRY", 1000.0)
+    monkeypatch.setattr(streams, "LAST_RETRY", 1000.0)
+    async with running() as scene:
+        await anyio.wait_all_tasks_blocked()
+        scene.pool.stream.always = REFUSED
+        with ExitStack() as stack:
+            scene.watch(stack, "a")
+            await scene.until(lambda: scene.feed.journals.trouble and scene.feed.seats.trouble)
+            await anyio.wait_all_tasks_blocked()
+            scene.pool.stream.always = None
+            getattr(scene.feed, first).retry()
+            await scene.covers(J, uri("a"))
+
+
 async def test_a_refused_connection_lets_both_streams_go() -> None:
     async with running() as scene:
         with ExitStack() as stack:

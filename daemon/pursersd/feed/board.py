@@ -76,12 +76,15 @@ class BoardFeed:
         self._work.set()
 
     def seats_changed(self, gained: frozenset[str], lost: frozenset[str]) -> None:
-        """The seat stream covers other seats now: one that it covered before may have been cued in between."""
+        """The seat stream covers other seats now. One that it gained may have been cued in vain before.
+
+        The journal cue of that event may be on its way still: when it comes it would look as if the seat was not meant.
+        """
         for waiter in self.waiters:
             if waiter.seat.uri in lost:
-                waiter.interrupted = True
-            elif waiter.interrupted and waiter.seat.uri in gained:
-                waiter.interrupted = False
+                waiter.uncovered = True
+            elif waiter.uncovered and waiter.seat.uri in gained:
+                waiter.uncovered = False
                 waiter.mark("gap")
 
     # --- what waits do ----------------------------------------------------------------------------------------------

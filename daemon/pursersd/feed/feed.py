@@ -64,6 +64,7 @@ class Feed:
         """
         board = self._board(seat.board)
         waiter = Waiter(seat, push=push, bell=bell)
+        waiter.uncovered = seat.uri not in self.seats.covered
         board.add(waiter)
         self._lingering.pop(seat, None)
         self.journals.retry()
@@ -114,6 +115,9 @@ class Feed:
 
     def stream_changed(self, gained: frozenset[str], lost: frozenset[str]) -> None:
         """A stream opened, broke or was refused: boards gain or lose push."""
+        for stream in (self.journals, self.seats):
+            if gained and stream.trouble is not None:
+                stream.retry()  # Central answers again: the other stream need not wait for its turn
         trouble = self.journals.trouble
         refusal = None if trouble is None or isinstance(trouble, (Unreachable, Overloaded)) else str(trouble)
         for board in self.boards.values():

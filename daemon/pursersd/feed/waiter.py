@@ -71,8 +71,8 @@ class Waiter:
         self.opened = False
         self.lingers = push
         """Whether its seat stays in the streams for a while after it."""
-        self.interrupted = False
-        """Whether the seat stream covered its seat and does not any more."""
+        self.uncovered = False
+        """Whether the seat stream does not cover its seat, or not again yet: its cues may be missed until then."""
         self.failure: CentralError | None = None
         self.marks = Marks()
         self._pages: deque[Page] = deque()

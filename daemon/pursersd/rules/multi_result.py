@@ -97,7 +97,7 @@ def none_joined(
     `boards` are those that were tried, `requested` is the argument of the call. `final` says that every refusal is a
     decision about rights: then another try is useless until somebody repairs it.
     """
-    refusals = "; ".join(f"{board}: {skipped[board]}" for board in boards[:_SHOWN])
+    refusals = "; ".join(f"{board}: {skipped[board].rstrip('.')}" for board in boards[:_SHOWN])
     more = f"; and {len(boards) - _SHOWN} more" if len(boards) > _SHOWN else ""
     detail = f"Central let this seat into none of the boards of this wait. {refusals}{more}. "
     if final:

@@ -64,6 +64,9 @@ class BoardWait:
     memory: Memory
     cursor: int
     cursor_omitted: bool
+    was_shown: bool = False
+    """The call comes again after a daemon or a link was lost, and from a cursor: with that, its caller was shown the open
+    work, which a new daemon does not remember."""
     resynced: bool = False
     partial: bool = False
     compacted: compaction.Compacted | None = None
@@ -105,6 +108,9 @@ class BoardWait:
         history = _History(self.cursor)
         projection = await self._catch_up(history)
         await self.feed.confirm(self.waiter.seat, history.head, hidden=history.has_hidden)
+        if self.was_shown:  # unless an event since then is about it: such work is forgotten again by the judgement
+            for ticket in projection.tickets.values():
+                self.memory.suppression.told(self.watcher, ticket)
         relevant = self._judge_history(history.events, projection)
         self.warnings += projection.warnings
         self.compacted = compaction.compact(history.events, relevant, cursor_omitted=self.cursor_omitted)

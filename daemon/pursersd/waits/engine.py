@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from pursersd.errors import PursersError
+from pursersd.errors import CentralError, PursersError
 from pursersd.feed.centrals import Central
 from pursersd.feed.waiter import Bell
 from pursersd.rules import multi_result, outcome, registry, routing, selection, views
@@ -43,7 +43,7 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
     """
     started = time.monotonic() - max(0.0, age_s)
     try:
-        return await _wait(caller, arguments, started)
+        return await _wait(caller, arguments, started, resumed=age_s > 0)
     except PursersError as error:
         result = outcome.wait_error(
             error,
@@ -56,7 +56,7 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
         return Waited(result)
 
 
-async def _wait(caller: Caller, arguments: WaitArguments, started: float) -> Waited:
+async def _wait(caller: Caller, arguments: WaitArguments, started: float, *, resumed: bool) -> Waited:
     central = await caller.connect()
     chosen, routes = await _choose(caller, central, arguments)
     joined = await join(caller, central, chosen, arguments.agent_name)
@@ -67,7 +67,7 @@ async def _wait(caller: Caller, arguments: WaitArguments, started: float) -> Wai
     bell = Bell()
     with ExitStack() as stack:
         boards = [
-            _board(caller, central, stack, bell, joined.seats[name], watchers[name], chosen.cursors[name])
+            _board(caller, central, stack, bell, joined.seats[name], watchers[name], chosen.cursors[name], resumed)
             for name in joined.seats
         ]
         caller.watching(boards)
@@ -126,6 +126,7 @@ def _board(
     seat: Seat,
     watcher: Watcher,
     cursor: int | None,
+    resumed: bool,
 ) -> BoardWait:
     waiter = stack.enter_context(central.feed.watch(seat, push=caller.settings.wait_mode == "push", bell=bell))
     return BoardWait(
@@ -135,6 +136,7 @@ def _board(
         memory=caller.memory,
         cursor=cursor or 0,
         cursor_omitted=cursor is None,
+        was_shown=resumed and bool(cursor),
     )
 
 
@@ -189,5 +191,20 @@ def _none_joined(caller: Caller, arguments: WaitArguments, joined: Joined, start
 
 
 async def _acknowledge(reached: list[tuple[BoardWait, int]]) -> None:
-    for board, cursor in reached:
-        await board.feed.catchup.acknowledge(board.waiter.seat, cursor)
+    """Move the seats' own cursors, all at once: the next wait without a cursor must find each of these under way.
+
+    Raises the first failure once the others are through.
+    """
+    failures: list[CentralError] = []
+
+    async def acknowledge(board: BoardWait, cursor: int) -> None:
+        try:
+            await board.feed.catchup.acknowledge(board.waiter.seat, cursor)
+        except CentralError as error:
+            failures.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        for board, cursor in reached:
+            tasks.start_soon(acknowledge, board, cursor)
+    if failures:
+        raise failures[0]

@@ -39,10 +39,16 @@ class Tickets:
     async def add(
         self, found: Projection, wanted: Collection[str], closed: Collection[str], *, at_least: int, live: bool
     ) -> None:
-        """Complete a projection: look up `wanted` tickets that it may lack, and `closed` ones even if they are finished."""
-        missing = [w for w in wanted if w not in found.tickets]
+        """Complete a projection: look up `wanted` tickets that it may lack, and `closed` ones even if they are finished.
+
+        When not one ticket could be read, asking for some of them would only fail again.
+        """
+        missing = set(wanted) - found.tickets.keys()
         finished = set(closed) - found.tickets.keys()
-        for include_closed, ids in ((False, set(missing) - finished), (True, finished)):
+        if found.warnings and not found.tickets:
+            found.unknown |= missing | finished
+            missing = finished = set()
+        for include_closed, ids in ((False, missing - finished), (True, finished)):
             for batch in rules.batches(ids):
                 listing = rules.Listing(self._view, ticket_ids=tuple(batch), include_closed=include_closed)
                 latest_seq = await self._drain(listing, at_least, live)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from parity.scenarios import arguments, entry, held, identity, live, projects, review
+from parity.scenarios import arguments, closed, entry, held, identity, live, many, offers, projects, review, roles, routes
 from parity.script import Scenario
 
-_MODULES = (arguments, entry, held, review, identity, live, projects)
+_MODULES = (arguments, entry, held, review, identity, live, projects, many, closed, roles, routes, offers)
 
 SCENARIOS = tuple(scenario for module in _MODULES for scenario in module.SCENARIOS)
 ALL: Mapping[str, Scenario] = {scenario.id: scenario for scenario in SCENARIOS}

@@ -1,8 +1,9 @@
 """What the cast does and what the conversation under test calls, in one word each."""
 
+from dataclasses import replace
 from typing import Any
 
-from parity.script import Call, Do, Seq, Start
+from parity.script import HOME, Call, Do, Seq, Start
 
 BASE = Seq("base")
 HEAD = Seq("head")
@@ -94,6 +95,16 @@ def remembered(times: int = 1) -> Do:
     return Do("boss", "memory_write", memory, times=times)
 
 
-def caught_up(who: str) -> Do:
+def caught_up(who: str, board: str = HOME) -> Do:
     """The seat acknowledges all that has happened."""
-    return Do(who, "board_catchup", {"cursor": Seq("head", -1), "limit": 1, "ack": True})
+    return Do(who, "board_catchup", {"cursor": Seq("head", -1, board), "limit": 1, "ack": True}, board=board)
+
+
+def on(board: str, *acts: Do) -> tuple[Do, ...]:
+    """The same on another board."""
+    return tuple(replace(act, board=board) for act in acts)
+
+
+def quiet(label: str) -> tuple[Do, ...]:
+    """Something has happened, nothing is to be done."""
+    return created(label), canceled(label)

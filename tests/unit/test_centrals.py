@@ -1,0 +1,143 @@
+"""feed/centrals: one pool per URL, credential and instance, for as long as somebody uses it, and how it is described."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from pursersd.central import pool as pool_module
+from pursersd.central.pool import PoolKey
+from pursersd.errors import CentralError, Forbidden, Overloaded, Unauthenticated, Unreachable
+from pursersd.feed.centrals import Central, Centrals
+from pursersd.settings import Secret
+from unit.scripted_pool import seat
+
+pytestmark = pytest.mark.anyio
+
+KEY = PoolKey("http://127.0.0.1:1/mcp", Secret("token-a"), None)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The URLs of the clients that were closed."""
+    urls: list[str] = []
+    close = pool_module.CentralClient.aclose
+
+    async def note(self: pool_module.CentralClient) -> None:
+        await close(self)
+        urls.append(self.url)
+
+    monkeypatch.setattr(pool_module.CentralClient, "aclose", note)
+    return urls
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Centrals]:
+    async with anyio.create_task_group() as tasks:
+        centrals = Centrals()
+        await tasks.start(centrals.run)
+        yield centrals
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        PoolKey("http://127.0.0.1:2/mcp", Secret("token-a"), None),
+        PoolKey(KEY.url, Secret("token-b"), None),
+        PoolKey(KEY.url, Secret("token-a"), "CI-" + "0" * 64),
+    ],
+)
+async def test_what_differs_in_anything_shares_nothing(other: PoolKey) -> None:
+    async with running() as centrals:
+        first = await centrals.use(KEY, "c-1")
+        assert await centrals.use(PoolKey(KEY.url, Secret("token-a"), None), "c-2") is first
+        second = await centrals.use(other, "c-2")
+        assert second is not first
+        assert second.pool is not first.pool
+        assert len(centrals.all()) == 2
+
+
+async def test_it_is_closed_after_its_last_user(closed: list[str]) -> None:
+    async with running() as centrals:
+        first = await centrals.use(KEY, "c-1")
+        await centrals.use(KEY, "c-2")
+        await centrals.use(KEY, "c-2")
+        centrals.release("c-2")
+        centrals.release("nobody")
+        await anyio.wait_all_tasks_blocked()
+        assert (centrals.all(), closed) == ([first], [])
+        centrals.release("c-1")
+        assert centrals.all() == []
+        with anyio.fail_after(5):
+            while closed != [KEY.url]:
+                await anyio.sleep(0.001)
+        assert await centrals.use(KEY, "c-3") is not first
+
+
+async def test_the_end_of_the_daemon_closes_all(closed: list[str]) -> None:
+    async with running() as centrals:
+        for number in range(3):
+            await centrals.use(PoolKey(f"http://127.0.0.1:{number + 1}/mcp", Secret("t"), None), "c-1")
+    assert len(closed) == 3
+
+
+async def test_a_wait_that_ends_after_its_pool_hurts_nobody() -> None:
+    """A conversation gives its Central back before the waits of its link have noticed."""
+    async with running() as centrals:
+        central = await centrals.use(KEY, "c-1")
+        with central.feed.watch(seat("ann"), push=True):
+            centrals.release("c-1")
+            await anyio.wait_all_tasks_blocked()
+        await centrals.use(KEY, "c-2")
+
+
+async def test_a_user_that_comes_while_it_starts_waits_for_the_feed() -> None:
+    async with running() as centrals:
+        found: list[Central] = []
+
+        async def use(name: str) -> None:
+            central = await centrals.use(KEY, name)
+            with central.feed.watch(seat("ann"), push=False):
+                found.append(central)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(3):
+                tasks.start_soon(use, f"c-{number}")
+        assert len({id(central) for central in found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "requests", "state"),
+    [
+        (None, 0, "connecting"),
+        (None, 1, "ready"),
+        (Unreachable("no answer"), 1, "unreachable"),
+        (Overloaded("HTTP 503"), 1, "unreachable"),
+        (Unauthenticated("HTTP 401"), 1, "refused"),
+        (Forbidden("HTTP 403"), 1, "refused"),
+    ],
+)
+async def test_its_state(error: CentralError | None, requests: int, state: str) -> None:
+    async with running() as centrals:
+        central = await centrals.use(KEY, "c-1")
+        central.pool.last_error = error
+        central.pool.counters.requests = requests
+        status = central.status()
+        assert (status.state, status.detail) == (state, None if error is None else str(error))
+
+
+async def test_its_status() -> None:
+    async with running() as centrals:
+        central = await centrals.use(KEY, "c-1")
+        with central.feed.watch(seat("ann"), push=False), central.feed.watch(seat("bob", "a"), push=False):
+            status = central.status()
+        assert (status.url, status.credential) == (KEY.url, Secret("token-a").fingerprint)
+        assert (status.boards, status.waits, status.streams, status.seats_listening) == (["a", "b"], 2, 0, 0)
+        assert "token-a" not in repr(status)
