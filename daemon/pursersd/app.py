@@ -115,8 +115,8 @@ class App:
         # Python's own handler would unwind the whole program first.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         log.info("got %s; another one forces", number.name)
-        # A service manager stops us to start another version: the shims shall look for the next daemon.
-        self.leave("restart" if number == signal.SIGTERM else "stop", False)
+        # Only `pursersctl stop` forbids the shims to look for the next daemon: a service manager starts another version.
+        self.leave("restart", False)
 
     async def _watch_idleness(self) -> None:
         while self._conversations.idle_s < self._options.idle_exit_s:

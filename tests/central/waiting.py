@@ -1,9 +1,14 @@
 """a2a_wait's engine without a conversation: a caller with settings of its own, on a real pool."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import anyio
+from anyio import to_thread
+
+from central.feeding import PATIENCE, eventually, pool
 from pursersd.feed.centrals import Central
 from pursersd.rules import arguments
 from pursersd.rules.backlog import SyntheticGuard
@@ -14,6 +19,7 @@ from pursersd.settings import resolve
 from pursersd.waits import engine
 from pursersd.waits.board import BoardWait, Memory
 from pursersd.waits.caller import Caller
+from rig.central import Central as Server
 
 
 @dataclass
@@ -104,3 +110,35 @@ class Waiting:
 
     async def _report(self, waited_s: float, total_s: float, text: str) -> None:
         self.progress.append((waited_s, total_s, text))
+
+
+@asynccontextmanager
+async def waiting(url: str, token: str, board: str, name: str = "ann", **options: Any) -> AsyncIterator[Waiting]:
+    async with pool(url, token) as ours:
+        yield Waiting(ours, board, name, **options)
+
+
+@asynccontextmanager
+async def blocking(
+    ann: Waiting, since_seq: int | None, timeout_s: int = 20, **given: Any
+) -> AsyncIterator[list[dict[str, Any]]]:
+    """A wait that blocks during the block; its result is in the list after it, at most PATIENCE later."""
+    results: list[dict[str, Any]] = []
+
+    async def wait() -> None:
+        results.append(await ann.wait(since_seq, timeout_s, **given))
+
+    with anyio.fail_after(timeout_s + PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            ann.boards = []
+            tasks.start_soon(wait)
+            await eventually(lambda: ann.is_blocking)
+            yield results
+
+
+async def make(central: Server, board: str, title: str) -> str:
+    return await to_thread.run_sync(central.create_ticket, board, title)
+
+
+def tickets(result: dict[str, Any]) -> list[str]:
+    return [event["ticket_id"] for event in result["events"]]

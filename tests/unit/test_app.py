@@ -42,7 +42,7 @@ def epoch(daemon: RunningApp) -> int:
     return int(Path(str(daemon.place.home), "state", "epoch").read_text())
 
 
-@pytest.mark.parametrize(("number", "reason"), [(signal.SIGTERM, "restart"), (signal.SIGINT, "stop")])
+@pytest.mark.parametrize(("number", "reason"), [(signal.SIGTERM, "restart"), (signal.SIGINT, "restart")])
 async def test_a_signal_makes_it_leave_in_order(number: int, reason: str) -> None:
     before = signal.getsignal(number)
     async with running() as daemon, daemon.shim() as (shim, _):

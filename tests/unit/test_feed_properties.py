@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from itertools import combinations
+from math import lcm
 import anyio
 from hypothesis import given, settings, HealthCheck
 from hypothesis import strategies as st
@@ -17,33 +19,47 @@ DELAYS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.2)
 SEATS = ("s0", "s1", "s2")
 QUIET = 40.0
 
-actors = st.sampled_from(("boss", "boss", *SEATS))
-numbers = st.integers(0, 3)
-some = st.lists(st.sampled_from(SEATS), unique=True, max_size=3)
-TELL = st.builds(lambda actor, told: ("tell", actor, *told), actors, some)
-ACTS = st.one_of(
-    TELL,
-    TELL,
-    TELL,
-    st.tuples(st.just("create"), actors, st.none() | st.sampled_from(SEATS)),
-    st.tuples(st.just("claim"), actors, numbers),
-    st.tuples(st.sampled_from(["unclaim", "lapse", "end_offer"]), numbers),
-    st.tuples(st.sampled_from(["finish", "annotate"]), actors, numbers),
-    st.tuples(st.just("offer"), numbers, st.sampled_from(SEATS)),
-    st.tuples(st.just("announce"), actors),
-    st.tuples(st.sampled_from(["change_state", "whisper", "retire"]), actors),
-    st.tuples(st.just("rename"), actors, st.sampled_from(SEATS)),
-    st.tuples(st.just("archive")),
+Step = tuple[Any, ...]
+ACTORS = ("boss", *SEATS)
+
+
+def table(*weighted: tuple[int, list[Step]]) -> st.SearchStrategy[Step]:
+    """One of the steps, each list as often as its weight says."""
+    period = lcm(*(len(steps) for _, steps in weighted))
+    return st.sampled_from([step for weight, steps in weighted for step in steps * (weight * period // len(steps))])
+
+
+SUBSETS = [told for size in (1, 2, 3) for told in combinations(SEATS, size)]
+ACTS = table(
+    (12, [("tell", actor, *told) for actor in ("boss", "boss", *SEATS) for told in SUBSETS]),
+    (2, [("create", actor, assignee) for actor in ("boss", "s0") for assignee in (None, "s1", "s2")]),
+    (2, [("claim", actor, number) for actor in ACTORS for number in range(2)]),
+    (3, [(name, number) for name in ("unclaim", "lapse", "end_offer") for number in range(2)]),
+    (2, [(name, actor, number) for name in ("finish", "annotate") for actor in ("boss", "s0") for number in range(2)]),
+    (1, [("offer", number, seat) for number in range(2) for seat in SEATS]),
+    (2, [(name, actor) for name in ("change_state", "whisper", "retire", "announce") for actor in ACTORS]),
+    (1, [("rename", actor, seat) for actor in ("boss", "s0") for seat in SEATS]),
+    (1, [("archive",)]),
 )
-FAULTS = st.one_of(
-    st.tuples(st.sampled_from(["cut", "overflow"]), st.sampled_from(["journal", "agent"])),
-    st.tuples(st.just("reset")),
-    st.tuples(st.just("down"), st.sampled_from(["down", "refusing", "overloaded", "up"])),
+FAULTS = table(
+    (4, [(fault, part) for fault in ("cut", "overflow") for part in ("journal", "agent")]),
+    (1, [("reset",)]),
+    (2, [("down", mode) for mode in ("down", "refusing", "overloaded", "up", "up")]),
 )
-CALLERS = st.tuples(st.sampled_from(["stop", "start"]), numbers)
-boards = st.sampled_from("aaaab")
-ACT = st.tuples(st.just("act"), boards, ACTS)
-STEPS = st.one_of(ACT, ACT, ACT, ACT, st.tuples(st.just("fault"), FAULTS), st.tuples(st.just("caller"), CALLERS))
+CALLERS = table((1, [(name, number) for name in ("stop", "start") for number in range(4)]))
+BOARDS = st.sampled_from("aaaaaab")
+KINDS = st.sampled_from(["act"] * 8 + ["fault", "caller"])
+
+
+@st.composite
+def steps(draw):
+    kind = draw(KINDS)
+    if kind == "act":
+        return (kind, draw(BOARDS), draw(ACTS))
+    return (kind, draw(FAULTS if kind == "fault" else CALLERS))
+
+
+STEPS = steps()
 delays = st.lists(st.sampled_from(DELAYS), min_size=1, max_size=6)
 
 
@@ -60,9 +76,9 @@ class Play:
 PLAYS = st.builds(
     Play,
     chains=st.lists(
-        st.tuples(boards, st.sampled_from(SEATS), st.sampled_from([True, True, True, False])), min_size=1, max_size=4
+        st.tuples(BOARDS, st.sampled_from(SEATS), st.sampled_from([True, True, True, False])), min_size=1, max_size=4
     ),
-    bursts=st.lists(st.lists(st.tuples(st.sampled_from(PAUSES), STEPS), min_size=1, max_size=8), min_size=1, max_size=4),
+    bursts=st.lists(st.lists(st.tuples(st.sampled_from(PAUSES), STEPS), min_size=2, max_size=8), min_size=2, max_size=4),
     delays=st.builds(Delays, calls=delays, journal=delays, seats=delays),
     page_rows=st.sampled_from([1000, 1, 2, 3]),
     dispatch=st.booleans(),

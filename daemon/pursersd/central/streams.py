@@ -28,6 +28,10 @@ FIRST_RETRY = 0.1
 LAST_RETRY = 10.0
 """Longest pause between attempts, in seconds."""
 
+APART = 0.2
+"""Seconds between the end of a stream that may not overlap and the next one. Central forgets a seat's liveness when it
+notices the end, and it may notice it only after the next stream has begun."""
+
 STEADY = 10.0
 """Seconds that a stream must have lived for the pauses to begin anew when it is lost: one that always ends at once would
 else be opened again ten times a second."""
@@ -184,6 +188,7 @@ class KeptStream:
                 else:
                     self._cover(frozenset())
                     await current.close()
+                    await anyio.sleep(APART)
                     current = await generations.start(self._generation, wanted)
             self._cover(frozenset())
             generations.cancel_scope.cancel()

@@ -3,12 +3,15 @@
 The SDK speaks both eras over a link's streams (`serve_dual_era_loop`); the conversation travels as its lifespan state.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
 from mcp_types import CLIENT_INFO_META_KEY, INVALID_PARAMS, ToolAnnotations
 
@@ -17,13 +20,17 @@ from pursersd.rules.resend import read_only
 from pursersd.tools.a2a_wait import a2a_wait
 from pursersd.tools.project_registry import project_registry_get
 
+log = logging.getLogger(__name__)
+
 SERVER_NAME = "Pursers Wait Bridge"
 """The bridge's name: a drop-in keeps it, and sealed request state carries it as its audience (bridge.md §4.4)."""
 
 SERVER_VERSION = "0.1.7"
 """The version of the bridge whose surface we serve; our own is in `pursersd --version`."""
 
-TOOLS: Sequence[Any] = (project_registry_get, a2a_wait)
+Tool = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
+
+TOOLS: Sequence[Tool] = (project_registry_get, a2a_wait)
 """In the bridge's order (bridge.md §1.4)."""
 
 
@@ -34,9 +41,27 @@ def build() -> Server[Conversation]:
     )
     for tool in TOOLS:
         annotations = ToolAnnotations(read_only_hint=True) if read_only(tool.__name__) else None
-        mcp.add_tool(tool, annotations=annotations)
+        mcp.add_tool(_guarded(tool), annotations=annotations)
     # The SDK has no public way from its tool server to one that serves streams of our own; it is pinned below 3.
     return cast("Server[Conversation]", mcp._lowlevel_server)
+
+
+def _guarded(tool: Tool) -> Tool:
+    """The tool, with a text for the model where the SDK has none: for an error that nobody expected (bridge.md D8)."""
+
+    @functools.wraps(tool)
+    async def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            return await tool(*args, **kwargs)
+        except (ToolError, MCPError):
+            raise
+        except Exception as error:
+            log.exception("tool %s failed", tool.__name__)
+            raise ToolError(
+                f"unexpected {type(error).__name__}. The daemon's log says more: pursersctl logs"
+            ) from error
+
+    return call
 
 
 async def _note(ctx: ServerRequestContext[Conversation, Any], call_next: CallNext) -> HandlerResult:

@@ -1,0 +1,197 @@
+"""a2a_wait's engine when Central fails, refuses, restarts or falls silent: the wait goes on or says what happened."""
+
+import time
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from central.feeding import PATIENCE, eventually
+from central.waiting import blocking, make, tickets, waiting
+from pursersd.central import client as client_module
+from pursersd.central import streams
+from pursersd.errors import ToolFailed, Unauthenticated, Unreachable
+from pursersd.feed import board as board_module
+from rig.central import ADMIN_SEAT, Central
+from rig.proxy import Proxy
+
+pytestmark = pytest.mark.anyio
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+async def test_tickets_that_cannot_be_read_do_not_hold_the_events_back(
+    central: Central, board: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with waiting(central.url, central.worker("ann", board), board) as ann:
+        ticket = await make(central, board, "unseen")
+        read = ann.central.pool.read
+
+        async def no_listing(tool: str, arguments: Any, **options: Any) -> Json:
+            if tool == "ticket_list":
+                raise ToolFailed(tool, "the listing is broken")
+            return await read(tool, arguments, **options)
+
+        monkeypatch.setattr(ann.central.pool, "read", no_listing)
+        result = await ann.wait(0)
+        assert tickets(result) == [ticket]
+        assert (result["events"][0]["projection_state"], result["events"][0]["reason"]) == ("unprojected", "broadcast")
+        assert (result["partial"], result["new_seq"]) == (True, central.head(board))
+        codes = [warning["code"] for warning in result["warnings"]]
+        assert codes[0] == "ticket_projection_failed"
+        assert codes[-1] == "ticket_projection_unprojected"
+
+
+async def test_an_unreachable_central_at_the_entry_is_told_and_moves_nothing(
+    central: Central, proxy: Proxy, board: str
+) -> None:
+    async with waiting(proxy.url, central.worker("ann", board), board) as ann:
+        head = await ann.caught_up()
+        await to_thread.run_sync(proxy.refuse)
+        await to_thread.run_sync(proxy.reset_all)
+        result = await ann.wait(head)
+        assert (result["mode"], result["new_seq"], result["events"]) == ("error", head, [])
+        assert result["error"]["cause_class"] == "transport"
+        assert result["error"]["retryable"]
+        await to_thread.run_sync(proxy.refuse, False)
+        ticket = await make(central, board, "after it")
+        assert tickets(await ann.wait(result["new_seq"])) == [ticket]
+
+
+async def test_a_token_that_expires_during_the_wait(central: Central, board: str) -> None:
+    """The stream outlives it, the next read does not (central.md §4.6): the wait ends with what to do."""
+    central.worker("ann", board)
+    token = central.mint("ann", "board:read board:write", board, lifetime=3)
+    expired = int(time.time()) + 3 + 1.1  # Central counts whole seconds
+    async with waiting(central.url, token, board) as ann:
+        head = await ann.caught_up()
+        async with blocking(ann, head, timeout_s=20) as results:
+            await eventually(lambda: time.time() > expired)
+            await make(central, board, "too late")
+        (result,) = results
+        assert (result["mode"], result["new_seq"], result["timed_out"]) == ("error", head, False)
+        assert result["error"]["cause_class"] == "authentication"
+        assert not result["error"]["retryable"]
+        assert result["error"]["action"] == "repair_authentication_then_rearm_from_unchanged_cursor"
+        assert result["waited_s"] < 15
+    async with waiting(central.url, central.worker("ann", board), board) as renewed:
+        assert len((await renewed.wait(result["new_seq"]))["events"]) == 1
+
+
+async def test_a_membership_that_ends_during_the_wait(central: Central, board: str) -> None:
+    async with waiting(central.url, central.mint("bob", "board:read board:write"), board, "bob") as bob:
+        head = await bob.caught_up()
+        principal = central.principal_id("bob")
+        async with blocking(bob, head) as results:
+            await to_thread.run_sync(
+                lambda: central.call(
+                    central.admin, "board_member_remove", board_id=board, agent_name=ADMIN_SEAT, principal_id=principal
+                )
+            )
+        (result,) = results
+        assert (result["mode"], result["new_seq"]) == ("error", head)
+        assert result["error"]["cause_class"] == "authorization"
+
+
+async def test_an_unauthenticated_look_at_a_ticket_drops_no_event(
+    central: Central, board: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not knowing the ticket is no reason to take its event for irrelevant and to go on behind it."""
+    async with waiting(central.url, central.worker("ann", board), board) as ann:
+        head = await ann.caught_up()
+        read = ann.central.pool.read
+
+        async def expired(tool: str, arguments: Any, **options: Any) -> Json:
+            if tool == "ticket_get":
+                raise Unauthenticated("HTTP 401")
+            return await read(tool, arguments, **options)
+
+        monkeypatch.setattr(ann.central.pool, "read", expired)
+        async with blocking(ann, head) as results:
+            ticket = await make(central, board, "hard to judge")
+        monkeypatch.undo()
+        assert (results[0]["mode"], results[0]["new_seq"]) == ("error", head)
+        assert tickets(await ann.wait(results[0]["new_seq"])) == [ticket]
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_wait_by_polling(central: Central, board: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_module, "POLL", 0.1)
+    before = central.streams()
+    environ = {"PURSERS_WAIT_MODE": "poll"}
+    async with waiting(central.url, central.worker("ann", board), board, environ=environ) as ann:
+        head = await ann.caught_up()
+        async with blocking(ann, head) as results:
+            assert central.streams() == before
+            ticket = await make(central, board, "found by looking")
+        (result,) = results
+        assert tickets(result) == [ticket]
+        assert (result["mode"], result["reason"]) == ("poll", "journal")
+        assert result["new_seq"] == central.head(board)
+
+
+async def test_a_wait_outlives_its_central(central: Central, board: str) -> None:
+    async with waiting(central.url, central.worker("ann", board), board) as ann:
+        head = await ann.caught_up()
+        async with blocking(ann, head, timeout_s=60) as results:
+            await to_thread.run_sync(central.kill)
+            await eventually(lambda: not ann.central.feed.journals.covered)
+            assert ann.central.status().state == "unreachable"
+            await to_thread.run_sync(central.start)
+            ticket = await make(central, board, "from the next Central")
+        (result,) = results
+        assert tickets(result) == [ticket]
+        assert result["mode"] == "push"
+        await eventually(lambda: ann.central.status().state == "ready")
+
+
+async def test_a_central_that_wants_to_stop_is_let_go(central: Central, board: str) -> None:
+    """It closes its socket and waits for our streams; the first refused connection tells us (central.md §1.3)."""
+    async with waiting(central.url, central.worker("ann", board), board) as ann:
+        head = await ann.caught_up()
+        async with blocking(ann, head, timeout_s=60) as results:
+            process = central.process
+            assert process is not None
+            process.terminate()
+
+            async def refused() -> bool:
+                try:
+                    await ann.central.pool.read("board_list", {})
+                except Unreachable as error:
+                    return not error.sent
+                return False
+
+            with anyio.fail_after(PATIENCE):
+                while not await refused():
+                    await anyio.sleep(0.01)
+            await eventually(lambda: process.poll() is not None)
+            await to_thread.run_sync(central.start)
+            ticket = await make(central, board, "from the next Central")
+        assert tickets(results[0]) == [ticket]
+
+
+async def test_a_silent_stream_counts_as_lost(
+    central: Central, proxy: Proxy, board: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "SILENCE", 1.0)
+    monkeypatch.setattr(streams, "LAST_RETRY", 0.2)
+    async with waiting(proxy.url, central.worker("ann", board), board) as ann:
+        head = await ann.caught_up()
+        async with blocking(ann, head) as results:
+            await to_thread.run_sync(proxy.blackhole)
+            ticket = await make(central, board, "nobody hears of it")
+            await eventually(lambda: not ann.central.feed.journals.covered and not ann.central.feed.seats.covered)
+            assert not results
+            await to_thread.run_sync(proxy.blackhole, False)
+        assert tickets(results[0]) == [ticket]
