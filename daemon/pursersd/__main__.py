@@ -29,6 +29,9 @@ def main() -> int:
         return 1
     try:
         return _serve(ownership, options)
+    except OwnershipError as error:
+        print(f"pursersd: {error}", file=sys.stderr)
+        return 1
     finally:
         ownership.release()
 

@@ -10,6 +10,8 @@ import os
 import re
 from pathlib import Path
 
+from pursersd.errors import OwnershipError
+
 MAX_BYTES = 2 * 1024 * 1024
 """Size of a log file; with its KEPT predecessors that is the most that the log takes."""
 
@@ -31,14 +33,22 @@ class Redactor(logging.Formatter):
 
 
 def set_up(file: str | None, level: str = "INFO") -> None:
-    """Log to `file` (made with mode 0600, its folder with 0700) or, with None, to stderr."""
+    """Log to `file` (made with mode 0600, its folder with 0700) or, with None, to stderr.
+
+    Raises OwnershipError when the file cannot be written.
+    """
     handler: logging.Handler
     if file is None:
         handler = logging.StreamHandler()
     else:
-        Path(file).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-        handler = logging.handlers.RotatingFileHandler(file, maxBytes=MAX_BYTES, backupCount=KEPT)
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+            handler = logging.handlers.RotatingFileHandler(file, maxBytes=MAX_BYTES, backupCount=KEPT)
+        except OSError as error:
+            raise OwnershipError(
+                f"The log {file} cannot be written: {error.strerror}. Make it writable for you, or start with --foreground."
+            ) from error
     handler.setFormatter(Redactor("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]

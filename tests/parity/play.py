@@ -222,6 +222,11 @@ class Play:
 
 
 def _at(found: Any, path: str) -> Any:
+    """What is at a dotted path; `name=value` chooses the element of a list."""
     for part in path.split("."):
-        found = found[int(part)] if isinstance(found, list) else found[part]
+        if isinstance(found, list):
+            name, _, value = part.partition("=")
+            found = next(element for element in found if element[name] == value)
+        else:
+            found = found[part]
     return found

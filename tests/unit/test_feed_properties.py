@@ -14,8 +14,8 @@ from unit.model_chain import Chain, serving
 from unit.virtual_time import run
 import os
 
-PAUSES = (0.0, 0.0, 0.0, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.06, 0.3, 3.0, 70.0)
-DELAYS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.2)
+PAUSES = (0.0, 0.0, 0.0, 0.001, 0.001, 0.002, 0.003, 0.004, 0.005, 0.01, 0.02, 0.04, 0.06, 0.1, 0.3, 3.0, 70.0)
+DELAYS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.1, 0.3)
 SEATS = ("s0", "s1", "s2")
 QUIET = 40.0
 
@@ -46,9 +46,9 @@ FAULTS = table(
     (1, [("reset",)]),
     (2, [("down", mode) for mode in ("down", "refusing", "overloaded", "up", "up")]),
 )
-CALLERS = table((1, [(name, number) for name in ("stop", "start") for number in range(4)]))
+CALLERS = table((1, [(name, number) for name in ("stop", "start", "rearm", "rearm") for number in range(5)]))
 BOARDS = st.sampled_from("aaaaaab")
-KINDS = st.sampled_from(["act"] * 8 + ["fault", "caller"])
+KINDS = st.sampled_from(["act"] * 7 + ["fault"] * 2 + ["caller"] * 2)
 
 
 @st.composite
@@ -76,7 +76,7 @@ class Play:
 PLAYS = st.builds(
     Play,
     chains=st.lists(
-        st.tuples(BOARDS, st.sampled_from(SEATS), st.sampled_from([True, True, True, False])), min_size=1, max_size=4
+        st.tuples(BOARDS, st.sampled_from(SEATS), st.sampled_from([True] * 7 + [False])), min_size=2, max_size=5
     ),
     bursts=st.lists(st.lists(st.tuples(st.sampled_from(PAUSES), STEPS), min_size=2, max_size=8), min_size=2, max_size=4),
     delays=st.builds(Delays, calls=delays, journal=delays, seats=delays),
@@ -123,9 +123,9 @@ async def play(p: Play) -> None:
                     getattr(model, step[0][0])(*step[0][1:])
                 else:
                     chain = chains[step[0][1] % len(chains)]
-                    if step[0][0] == "stop":
+                    if step[0][0] != "start":
                         await chain.stop()
-                    else:
+                    if step[0][0] != "stop":
                         start(chain)
             model.down("up")
             await anyio.sleep(QUIET)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pursersd import log as daemon_log
+from pursersd.errors import OwnershipError
 from pursersd.log import KEPT, Redactor, set_up
 from pursersd.settings import Secret
 
@@ -118,6 +119,16 @@ def test_the_log_has_a_ceiling(root: logging.Logger, tmp_path: Path, monkeypatch
     assert all(f.stat().st_size <= 1000 and f.stat().st_mode & 0o777 == 0o600 for f in found)
     assert all(TOKEN not in f.read_text() for f in found)
     assert file.read_text().splitlines()[-1].endswith("line 199 <secret>")
+
+
+def test_a_log_that_cannot_be_written_is_said(root: logging.Logger, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("in the way")
+    before = list(root.handlers)
+    with pytest.raises(OwnershipError, match=r"cannot be written: File exists.*--foreground"):
+        set_up(str(tmp_path / "log" / "pursersd.log"))
+    with pytest.raises(OwnershipError, match="cannot be written: Is a directory"):
+        set_up(str(tmp_path))
+    assert root.handlers == before
 
 
 def test_without_a_file_it_goes_to_stderr(root: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:

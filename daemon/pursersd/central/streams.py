@@ -2,7 +2,8 @@
 
 A stream's filter is fixed, so another set means another stream (central.md §4.4). The journal stream J is replaced
 make-before-break: no cue is missed. The seat stream S must be replaced break-before-make, since Central drops a seat's
-liveness when the older of two streams ends: the next one is opened only when the connection of the old one is closed.
+liveness when the older of two streams ends: the next one is opened only some time after the connection of the old one
+is closed.
 """
 
 import logging
@@ -61,6 +62,8 @@ class _Generation:
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     closed: anyio.Event = field(default_factory=anyio.Event)
+    opened: bool = False
+    """Whether Central had acknowledged it."""
 
     async def close(self) -> None:
         """Return when its connection is closed."""
@@ -109,6 +112,7 @@ class KeptStream:
         self._settle = settle
         self._clock = clock
         self._opened_at = 0.0
+        self._ended_at = -APART
         self._wanted: frozenset[str] = frozenset()
         self._changed = anyio.Event()
         self._drop = False
@@ -188,7 +192,6 @@ class KeptStream:
                 else:
                     self._cover(frozenset())
                     await current.close()
-                    await anyio.sleep(APART)
                     current = await generations.start(self._generation, wanted)
             self._cover(frozenset())
             generations.cancel_scope.cancel()
@@ -213,10 +216,13 @@ class KeptStream:
         try:
             with generation.scope:
                 try:
+                    if not self._overlap:
+                        await anyio.sleep(max(0.0, self._ended_at + APART - self._clock()))
                     async with self._opener(uris) as cues:
                         self.trouble = None
                         self._opened_at = self._clock()
                         self._cover(uris)
+                        generation.opened = True
                         task_status.started(generation)
                         async for uri in cues:
                             self._listener.stream_cue(uri)
@@ -224,6 +230,8 @@ class KeptStream:
                     error = caught
                 raise _Lost(error)
         finally:
+            if generation.opened:
+                self._ended_at = self._clock()
             generation.closed.set()
 
     def _cover(self, uris: frozenset[str], *, always: bool = False) -> None:

@@ -2,7 +2,20 @@
 
 from collections.abc import Mapping
 
-from parity.scenarios import arguments, closed, entry, held, identity, live, many, offers, projects, review, roles, routes
+from parity.scenarios import (
+    arguments,
+    closed,
+    entry,
+    held,
+    identity,
+    live,
+    many,
+    offers,
+    projects,
+    review,
+    roles,
+    routes,
+)
 from parity.script import Scenario
 
 _MODULES = (arguments, entry, held, review, identity, live, projects, many, closed, roles, routes, offers)

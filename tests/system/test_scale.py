@@ -1,0 +1,191 @@
+"""Two hundred conversations through one daemon: all by push, each told what it must see, nobody held up by another.
+
+The conversations are links of this process: what a shim adds is proven elsewhere and would cost memory only.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from rig import processes
+from rig.central import Central
+from rig.daemon import Home
+from rig.link import Link
+from rig.proxy import Proxy
+from rig.speaker import LEGACY
+from rig.wait import until
+from system.scene import PATIENCE, ask, until_blocking
+
+BOARDS = ("scale-a", "scale-b", "scale-c")
+COUNT = 200
+QUIET = 1.0  # seconds without a request after which nobody is reading any more
+LONG = 60.0  # seconds for what two hundred do at once on a loaded machine
+
+OPENING = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Iterator[Central]:
+    """A Central of its own: two hundred seats make every board of it slower."""
+    with Central() as central:
+        for board in BOARDS:
+            central.create_board(board, {"ann": "member"})
+        yield central
+
+
+class Crowd:
+    """Conversations on the boards in turn, all with one credential."""
+
+    def __init__(self, home: Home, central: Central, url: str, count: int, stack: ExitStack) -> None:
+        token = central.mint("ann", "board:read board:write")
+        self.boards = [BOARDS[number % len(BOARDS)] for number in range(count)]
+        self.links = [
+            stack.enter_context(
+                Link(
+                    home.place.socket,
+                    home.environment(url=url, token=token, board=board, agent=f"w{number}"),
+                )
+            )
+            for number, board in enumerate(self.boards)
+        ]
+        for link in self.links:
+            link.request("initialize", OPENING)
+            link.notify("notifications/initialized")
+        self.cursors = [answer["new_seq"] for answer in self.all_wait([None] * count, timeout_s=5)]
+
+    def start_wait(self, number: int, cursor: int | None, timeout_s: int = 50) -> Any:
+        arguments = {"timeout_s": timeout_s} | ({} if cursor is None else {"since_seq": cursor})
+        return self.links[number].start_tool("a2a_wait", arguments)
+
+    def all_wait(self, cursors: list[int | None], timeout_s: int = 50) -> list[dict[str, Any]]:
+        waits = [self.start_wait(number, cursor, timeout_s) for number, cursor in enumerate(cursors)]
+        return [wait.result(LONG) for wait in waits]
+
+
+def _until_quiet(proxy: Proxy) -> None:
+    """Wait until all waits have read what they must: then no request follows another."""
+    seen = [(0.0, -1)]
+
+    def is_quiet() -> bool:
+        if seen[0][1] != proxy.count():
+            seen[0] = (time.monotonic(), proxy.count())
+        return time.monotonic() - seen[0][0] > QUIET
+
+    until(is_quiet, LONG, "no more requests")
+
+
+def test_two_hundred_wait_by_push_on_two_streams_and_a_burst_reaches_each_once_in_order(
+    crowded: Central, home: Home
+) -> None:
+    home.start_daemon()
+    with Proxy(crowded.port) as proxy, ExitStack() as stack:
+        crowd = Crowd(home, crowded, proxy.url, COUNT, stack)
+        waits = [crowd.start_wait(number, cursor) for number, cursor in enumerate(crowd.cursors)]
+        until_blocking(home, COUNT)
+        _until_quiet(proxy)
+        assert len(proxy.streams) == 2
+        assert proxy.live <= 6
+        assert all(row["delivery"] == "push" for row in ask(home, "ps")["seats"])
+
+        mark = proxy.mark()
+        first = crowded.create_ticket(BOARDS[0], "for a third of them")
+        woken = [wait.result(LONG) for number, wait in enumerate(waits) if crowd.boards[number] == BOARDS[0]]
+        assert all([event["ticket_id"] for event in answer["events"]] == [first] for answer in woken)
+        assert proxy.count("board_catchup", mark) <= 3, proxy.names(mark)
+
+        burst = 100
+        with ThreadPoolExecutor(2) as makers:
+            created = set(makers.map(lambda n: crowded.create_ticket(BOARDS[1], f"burst {n}"), range(burst)))
+        told: dict[int, list[dict[str, Any]]] = {n: [] for n, board in enumerate(crowd.boards) if board == BOARDS[1]}
+        for number, events in told.items():
+            answer = waits[number].result(LONG)
+            events += answer["events"]
+            while len({event["ticket_id"] for event in events}) < burst:
+                answer = crowd.start_wait(number, answer["new_seq"]).result(LONG)
+                events += answer["events"]
+        for events in told.values():
+            seqs = [event["seq"] for event in events if "seq" in event]
+            assert seqs == sorted(set(seqs))
+            assert {event["ticket_id"] for event in events} == created
+
+
+def test_a_conversation_that_does_not_read_holds_nobody_up(crowded: Central, home: Home) -> None:
+    """Its shim is stopped; its answers stay where they are, and the others hear as soon as ever."""
+    home.start_daemon()
+    token = crowded.mint("ann", "board:read board:write")
+
+    def environment(agent: str) -> dict[str, str]:
+        return home.environment(url=crowded.url, token=token, board=BOARDS[2], agent=agent)
+
+    with ExitStack() as stack:
+        stuck = stack.enter_context(home.shim(environment("stuck")))
+        stuck.initialize()
+        quick = stack.enter_context(Link(home.place.socket, environment("quick")))
+        quick.request("initialize", OPENING)
+        quick.notify("notifications/initialized")
+        head = quick.start_tool("a2a_wait", {"timeout_s": 1}).result(LONG)["new_seq"]
+        stuck.start_tool("a2a_wait", {"timeout_s": 50, "since_seq": head})
+        until_blocking(home, 1)
+        os.kill(stuck.pid, signal.SIGSTOP)
+        try:
+            for number in range(5):
+                wait = quick.start_tool("a2a_wait", {"timeout_s": 50, "since_seq": head})
+                until(lambda: any(r["state"] == "waiting" and r["seat"] == "quick" for r in ask(home, "ps")["seats"]))
+                ticket = crowded.create_ticket(BOARDS[2], f"while one is stuck {number}")
+                answer = wait.result(PATIENCE)
+                head = answer["new_seq"]
+                assert [event["ticket_id"] for event in answer["events"]] == [ticket]
+        finally:
+            os.kill(stuck.pid, signal.SIGCONT)
+
+
+HASTY_DAEMON = """
+import sys
+from pursersd.feed import board
+board.SWEEP = 1.0
+from pursersd.__main__ import main
+sys.exit(main())
+"""
+
+
+@contextmanager
+def _hasty_daemon(home: Home) -> Iterator[None]:
+    """A daemon that joins its boards each second instead of each minute."""
+    command = [sys.executable, "-c", HASTY_DAEMON, "--foreground"]
+    daemon = subprocess.Popen(
+        command, env=home.environment(role=None), stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        until(lambda: ask(home, "ping"), PATIENCE, "the daemon answers")
+        yield
+    finally:
+        processes.stop(daemon, (signal.SIGTERM,))
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_the_lease_of_a_vanished_agent_expires_and_wakes_who_waits(home: Home, count: int) -> None:
+    """Central frees an expired lease only when somebody joins: the daemon does so for each board about once a minute."""
+    with _hasty_daemon(home), Central() as central, Proxy(central.port) as proxy, ExitStack() as stack:
+        board = BOARDS[0]
+        for name in BOARDS:
+            central.create_board(name, {"ann": "member", "bob": "member"})
+        central.call(central.admin, "board_claim_ttl_set", board_id=board, agent_name="boss", claim_ttl_s=3)
+        bob = central.mint("bob", "board:read board:write")
+        central.call(bob, "board_join", board_id=board, agent_name="vanishes", role="worker", allow_takeover=True)
+        ticket = central.create_ticket(board, "left behind")
+        crowd = Crowd(home, central, proxy.url, count, stack)
+        mine = [number for number, name in enumerate(crowd.boards) if name == board]
+        waits = [crowd.start_wait(number, crowd.cursors[number]) for number in mine]
+        until_blocking(home, len(mine))
+        central.call(bob, "ticket_claim", board_id=board, agent_name="vanishes", ticket_id=ticket)
+        for wait in waits:
+            events = wait.result(LONG)["events"]
+            assert (events[-1]["ticket_id"], events[-1]["status_to"]) == (ticket, "open")
