@@ -104,7 +104,7 @@ class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Key id of the token, or its short fingerprint; never the token."""
     state: Literal["connecting", "ready", "unreachable", "refused"]
     detail: str | None
-    """Why it is not ready."""
+    """What is wrong: why it is not ready, or why it gives no stream."""
     call_connections: int
     """Calls in progress at this moment."""
     streams: int
@@ -117,6 +117,8 @@ class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
     cues: int
     """Cues received since the pool was opened."""
     reconnects: int
+    trouble_s: float | None = None
+    """Seconds that Central has not served us; None while it does."""
 
 
 class Warning(msgspec.Struct, frozen=True, kw_only=True):

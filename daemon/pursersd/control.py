@@ -119,5 +119,5 @@ class Control:
     def stop(self, reason: str, *, drain: bool) -> api.Stopping:
         """Begin to leave."""
         self._draining = True
-        self._stop(reason, drain)
+        self._stop(reason if reason in (wire.STOP, wire.RESTART, wire.IDLE) else wire.STOP, drain)
         return api.Stopping(pid=os.getpid(), conversations=len(self._conversations))

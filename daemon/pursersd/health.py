@@ -18,7 +18,7 @@ def _of_centrals(centrals: Sequence[CentralStatus]) -> list[Warning]:
             found.append(
                 Warning(
                     code="credential_refused",
-                    since_s=0.0,
+                    since_s=central.trouble_s or 0.0,
                     text=f"Central {where} does not accept the credential: {central.detail}",
                     action="Get a new token from the board's admin and set ONBOARD_CENTRAL_TOKEN or its file.",
                 )
@@ -27,7 +27,7 @@ def _of_centrals(centrals: Sequence[CentralStatus]) -> list[Warning]:
             found.append(
                 Warning(
                     code="central_unreachable",
-                    since_s=0.0,
+                    since_s=central.trouble_s or 0.0,
                     text=f"Central {where} does not answer: {central.detail}",
                     action="Start Central or repair the way to it. Waits go on by themselves when it answers again.",
                 )
@@ -36,26 +36,38 @@ def _of_centrals(centrals: Sequence[CentralStatus]) -> list[Warning]:
 
 
 def _of_seats(rows: Sequence[SeatRow]) -> list[Warning]:
-    polled = sorted({(row.board or "", row.poll_reason or "") for row in rows if row.delivery == "poll"})
-    shared = sorted({(row.board or "", row.seat or "", row.shared_by) for row in rows if row.shared_by > 1})
+    return [*_polled(rows), *_shared(rows)]
+
+
+def _polled(rows: Sequence[SeatRow]) -> list[Warning]:
+    since: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row.delivery == "poll" and row.poll_reason != "PURSERS_WAIT_MODE=poll":
+            key = (row.board or "", row.poll_reason or "")
+            since[key] = max(since.get(key, 0.0), row.since_s)
     return [
-        *(
-            Warning(
-                code="board_polled",
-                since_s=0.0,
-                text=f"Board {board} is polled instead of pushed: {reason}",
-                action="Remove the cause; the next wait tries push again.",
-            )
-            for board, reason in polled
-            if reason != "PURSERS_WAIT_MODE=poll"
-        ),
-        *(
-            Warning(
-                code="seat_shared",
-                since_s=0.0,
-                text=f"{count} conversations use the seat {seat} on {board}: to Central they are one agent.",
-                action="Give each its own ONBOARD_AGENT_INSTANCE if that is not meant.",
-            )
-            for board, seat, count in shared
-        ),
+        Warning(
+            code="board_polled",
+            since_s=since_s,
+            text=f"Board {board} is polled instead of pushed: {reason}",
+            action="Remove the cause; the next wait tries push again.",
+        )
+        for (board, reason), since_s in sorted(since.items())
+    ]
+
+
+def _shared(rows: Sequence[SeatRow]) -> list[Warning]:
+    since: dict[tuple[str, str, int], float] = {}
+    for row in rows:
+        if row.shared_by > 1:
+            key = (row.board or "", row.seat or "", row.shared_by)
+            since[key] = min(since.get(key, row.age_s), row.age_s)
+    return [
+        Warning(
+            code="seat_shared",
+            since_s=since_s,
+            text=f"{count} conversations use the seat {seat} on {board}: to Central they are one agent.",
+            action="Give each its own ONBOARD_AGENT_INSTANCE if that is not meant.",
+        )
+        for (board, seat, count), since_s in sorted(since.items())
     ]

@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from pursersd.central import pool as pool_module
 from pursersd.central.pool import PoolKey
 from pursersd.errors import CentralError, Forbidden, Overloaded, Unauthenticated, Unreachable
+from pursersd.feed import centrals as centrals_module
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.settings import Secret
 from unit.scripted_pool import seat
@@ -16,6 +18,7 @@ from unit.scripted_pool import seat
 pytestmark = pytest.mark.anyio
 
 KEY = PoolKey("http://127.0.0.1:1/mcp", Secret("token-a"), None)
+OTHER = PoolKey("http://127.0.0.1:2/mcp", Secret("token-a"), None)
 
 
 @pytest.fixture
@@ -141,3 +144,39 @@ async def test_its_status() -> None:
         assert (status.url, status.credential) == (KEY.url, Secret("token-a").fingerprint)
         assert (status.boards, status.waits, status.streams, status.seats_listening) == (["a", "b"], 2, 0, 0)
         assert "token-a" not in repr(status)
+
+
+async def test_a_feed_that_breaks_fails_its_waits_and_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in one feed must not end the daemon: its waits are told, and the next ones find a feed that works."""
+    monkeypatch.setattr(centrals_module, "FEED_PAUSE", 0.0)
+    async with running() as centrals:
+        one, other = await centrals.use(KEY, "c-1"), await centrals.use(OTHER, "c-2")
+        broken, healthy = one.feed, other.feed
+
+        def mistake(*_: object) -> None:
+            raise KeyError("a mistake")
+
+        monkeypatch.setattr(broken.seats, "_wait_for_change", mistake)
+        with broken.watch(seat("a"), push=True) as waiter:
+            with pytest.raises(CentralError, match="pursersctl logs"), anyio.fail_after(5):
+                await waiter.arrived()
+        with anyio.fail_after(5):
+            while one.feed is broken:
+                await anyio.lowlevel.checkpoint()
+        assert (await centrals.use(KEY, "c-3")).feed.started.is_set()
+        assert other.feed is healthy
+
+
+async def test_trouble_is_counted_from_its_beginning() -> None:
+    async with running() as centrals:
+        central = await centrals.use(KEY, "c-1")
+        assert central.status().trouble_s is None
+        beginnings = []
+        for _ in range(2):
+            with pytest.raises(Unreachable):
+                await central.pool.read("board_list", {})
+            beginnings.append(central.pool.error_since)
+        assert beginnings[0] == beginnings[1] > 0
+        status = central.status()
+        assert status.state == "unreachable"
+        assert status.trouble_s is not None

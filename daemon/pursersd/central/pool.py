@@ -6,6 +6,7 @@ what a model asked for never queues behind them.
 """
 
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -59,6 +60,8 @@ class Pool:
         self.counters = Counters()
         self.last_error: CentralError | None = None
         """The error of the newest request; None when it was answered."""
+        self.error_since = 0.0
+        """When (monotonic) the newest requests began to go wrong; counts only with `last_error`."""
         self.on_connect_refused: Callable[[], None] = _nobody
         """Called when a connection could not be made: whoever holds streams must let go (central.md §1.3)."""
         self._client = CentralClient(key.url, key.token, key.instance_id)
@@ -155,6 +158,8 @@ class Pool:
     def _note(self, error: CentralError) -> None:
         """Keep what says that Central does not serve us; every other failure is an answer."""
         unserved = isinstance(error, (Unreachable, Unauthenticated, Forbidden, Overloaded))
+        if unserved and self.last_error is None:
+            self.error_since = time.monotonic()
         self.last_error = error if unserved else None
         if isinstance(error, Unreachable) and not error.sent:
             self.on_connect_refused()

@@ -1,6 +1,7 @@
 """The Centrals of this daemon: a pool with its seats and its feed for each (URL, credential, instance) in use."""
 
 import logging
+import time
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,12 +10,15 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import CentralStatus
 from pursersd.central.pool import Pool, PoolKey
-from pursersd.errors import Forbidden, Unauthenticated
+from pursersd.errors import CentralError, Forbidden, Unauthenticated
 from pursersd.feed.feed import Feed
 from pursersd.rules.denials import Denials
 from pursersd.seats.seat import Seats
 
 log = logging.getLogger(__name__)
+
+FEED_PAUSE = 1.0
+"""Seconds until a feed that broke is started again."""
 
 
 @dataclass(slots=True)
@@ -29,13 +33,15 @@ class Central:
 
     def status(self) -> CentralStatus:
         """What `pursersctl status` shows of it."""
-        error = self.pool.last_error or self.feed.journals.trouble
+        error = self.pool.last_error
+        detail = error or self.feed.journals.trouble
         streams = [stream for stream in (self.feed.journals, self.feed.seats) if stream.is_open]
         return CentralStatus(
             url=self.pool.key.url,
             credential=self.pool.credential,
             state=_state(error, bool(self.pool.counters.requests)),
-            detail=str(error) if error is not None else None,
+            detail=str(detail) if detail is not None else None,
+            trouble_s=round(time.monotonic() - self.pool.error_since, 3) if error is not None else None,
             call_connections=self.pool.counters.in_flight,
             streams=len(streams),
             boards=sorted(self.feed.boards),
@@ -85,7 +91,8 @@ class Centrals:
             assert self._tasks is not None, "Centrals.run() is not running"
             self._tasks.start_soon(self._serve, central)
         central.users.add(conversation)
-        await central.feed.started.wait()
+        while not central.feed.started.is_set():
+            await central.feed.started.wait()
         return central
 
     def release(self, conversation: str) -> None:
@@ -99,7 +106,22 @@ class Centrals:
     async def _serve(self, central: Central) -> None:
         try:
             with central.scope:
-                await central.feed.run()
+                while True:
+                    await self._feed(central)
         finally:
             with anyio.CancelScope(shield=True):
                 await central.pool.aclose()
+
+    @staticmethod
+    async def _feed(central: Central) -> None:
+        """Run the feed. Should it break, its waits are told, and another one takes over: the rest of the daemon goes on."""
+        feed = central.feed
+        try:
+            await feed.run()
+        except Exception:
+            log.exception("the feed of %s broke and is started again", central.pool)
+            feed.fail(
+                CentralError("The daemon's feed of this Central broke and was started again; see: pursersctl logs")
+            )
+            await anyio.sleep(FEED_PAUSE)
+            central.feed = Feed(central.pool, central.seats)

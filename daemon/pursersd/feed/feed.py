@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 
 from pursersd.central.pool import Pool
 from pursersd.central.streams import KeptStream
-from pursersd.errors import Overloaded, Unreachable
+from pursersd.errors import CentralError, Overloaded, Unreachable
 from pursersd.feed.board import BoardFeed
 from pursersd.feed.waiter import Bell, Waiter
 from pursersd.ids import journal_uri
@@ -98,6 +98,13 @@ class Feed:
             for waiter in board.waiters:
                 waiter.lingers &= waiter.seat.uri != seat.uri
         self._wish()
+
+    def fail(self, error: CentralError) -> None:
+        """Nothing more comes from this feed: end every wait with `error`."""
+        for board in self.boards.values():
+            for waiter in board.waiters:
+                waiter.fail(error)
+            board.settled.set()
 
     # --- StreamListener ---------------------------------------------------------------------------------------------
 

@@ -148,7 +148,7 @@ def _result(watch: Watch, chosen: Selection, joined: Joined, started: float) -> 
         return outcome.wait_result(
             new_seq=board.reached,
             events=watch.found.events,
-            waited_s=waited_s if watch.blocked else 0.0,
+            waited_s=waited_s if watch.blocked or not board.entered else 0.0,
             mode="push" if watch.blocked and not board.is_polled else "poll",
             reason=watch.found.reason,
             resynced=board.resynced,

@@ -4,6 +4,7 @@ Whatever is found is noted in the same step in which its board's cursor moves, s
 between two boards loses nothing.
 """
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,12 @@ RECONCILE_LIMIT = 1.0
 """Longest time that a wait which is about to return spends on a last look at the offers, in seconds."""
 
 
+ROUTE_LIMIT = 2.0
+"""Longest time that the routes of a result may take, in seconds."""
+
+log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class Routes:
     """The registry by which the events of a call get their routes (bridge.md §2.7)."""
@@ -35,9 +42,15 @@ class Routes:
     claimable_call: bool
 
     async def apply(self, events: Sequence[Event]) -> list[Event]:
-        """The events with their routes; in a thread, because a registered folder may lie on a disk that hangs."""
+        """The events with their routes; without, when they cannot be had in ROUTE_LIMIT.
+
+        It happens in a thread, because a registered folder may lie on a disk that hangs.
+        """
         work = partial(routing.route, events, self.registry, claimable_call=self.claimable_call)
-        return await to_thread.run_sync(work, abandon_on_cancel=True)
+        with anyio.move_on_after(ROUTE_LIMIT):
+            return await to_thread.run_sync(work, abandon_on_cancel=True)
+        log.warning("the folders of the project registry do not answer: events are told without their routes")
+        return list(events)
 
 
 class Watch:

@@ -289,7 +289,8 @@ REVIEW = (
         "review-offered-held",
         "News of a review in hand.",
         REVIEW_OFFERS,
-        (*DONE, review_claimed("rex", "A"), annotated("boss", "A"), wait(since_seq=BASE)),
+        # A canceled submission keeps its reviewer busy, so it is given back.
+        (*DONE, review_claimed("rex", "A"), annotated("boss", "A"), wait(since_seq=BASE), review_released("rex", "A")),
     ),
     Scenario(
         "review-offer-expired",
