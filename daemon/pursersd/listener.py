@@ -10,6 +10,7 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from mcp.server.lowlevel.server import Server
 
 from pursers_shim import wire
+from pursers_shim.dial import peer_uid
 from pursersd import __version__
 from pursersd.control import Control
 from pursersd.conversation import hello as hellos
@@ -18,7 +19,6 @@ from pursersd.conversation.hello import Hello, Refused
 from pursersd.conversation.identity import identify
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
-from pursersd.ownership import peer_uid
 from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
 

@@ -5,7 +5,6 @@ import fcntl
 import os
 import socket
 import stat
-import struct
 from pathlib import Path
 
 from pursers_shim.paths import PathError, Place, check_folder
@@ -91,14 +90,3 @@ def _listen(path: str) -> socket.socket:
         listener.close()
         raise OwnershipError(f"Cannot listen on {path}: {error.strerror or error}") from error
     return listener
-
-
-def peer_uid(connection: socket.socket) -> int:
-    """The user at the other end of a Unix socket, as the kernel knows it."""
-    if hasattr(socket, "SO_PEERCRED"):
-        size = struct.calcsize("3i")
-        _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-        return int(uid)
-    # macOS: LOCAL_PEERCRED, option 1 of level 0; struct xucred begins with a version and the uid.
-    _version, uid = struct.unpack_from("II", connection.getsockopt(0, 1, 76))
-    return int(uid)

@@ -26,6 +26,7 @@ __all__ = [
     "connect",
     "daemon_pid",
     "is_starting",
+    "peer_uid",
     "reserve_start",
     "start",
 ]
@@ -104,7 +105,7 @@ def _connected(path: str) -> socket.socket:
     try:
         link.setblocking(False)
         link.connect(path)
-        uid = _peer_uid(link)
+        uid = peer_uid(link)
         if uid != os.getuid():
             raise WrongPeer(f"{path} is served by user {uid}, not by you ({os.getuid()})")
     except (OSError, WrongPeer):
@@ -331,10 +332,10 @@ def _translated(wrong: OSError, path: str) -> DialError | PathError:
         return Absent(f"nobody listens at {path}")
     if wrong.errno in (errno.EAGAIN, errno.EINPROGRESS, errno.EMFILE, errno.ENFILE, errno.ENOBUFS):
         return Busy(f"{path}: {wrong.strerror}")
-    return PathError(f"Cannot connect to {path}: {wrong.strerror}. Look at it with: pursersctl doctor")
+    return PathError(f"Cannot connect to {path}: {wrong.strerror}. Look at it with: ls -la {path}")
 
 
-def _peer_uid(link: socket.socket) -> int:
+def peer_uid(link: socket.socket) -> int:
     """The user who serves the other end, from the kernel."""
     if sys.platform == "darwin":
         credentials = link.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred, version and uid first

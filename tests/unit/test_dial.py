@@ -118,7 +118,7 @@ def test_an_open_folder_is_refused_before_anything_is_sent(where: Place) -> None
 
 def test_a_listener_of_another_user_gets_no_byte(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with listening(where) as listener:
-        monkeypatch.setattr(dial, "_peer_uid", lambda link: os.getuid() + 1)
+        monkeypatch.setattr(dial, "peer_uid", lambda link: os.getuid() + 1)
         with pytest.raises(WrongPeer, match="not by you"):
             connect(where)
         with listener.accept()[0] as other:

@@ -1,18 +1,18 @@
 """The feed on a model of Central."""
 
+import os
 from dataclasses import dataclass
-from typing import Any
-
 from itertools import combinations
 from math import lcm
+from typing import Any
+
 import anyio
-from hypothesis import given, settings, HealthCheck
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unit.model_central import BOSS, Delays, ModelCentral, ModelBoard
+from unit.model_central import Delays, ModelBoard, ModelCentral
 from unit.model_chain import Chain, serving
 from unit.virtual_time import run
-import os
 
 PAUSES = (0.0, 0.0, 0.0, 0.001, 0.001, 0.002, 0.003, 0.004, 0.005, 0.01, 0.02, 0.04, 0.06, 0.1, 0.3, 3.0, 70.0)
 DELAYS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.1, 0.3)
@@ -78,7 +78,9 @@ PLAYS = st.builds(
     chains=st.lists(
         st.tuples(BOARDS, st.sampled_from(SEATS), st.sampled_from([True] * 7 + [False])), min_size=2, max_size=5
     ),
-    bursts=st.lists(st.lists(st.tuples(st.sampled_from(PAUSES), STEPS), min_size=2, max_size=8), min_size=2, max_size=4),
+    bursts=st.lists(
+        st.lists(st.tuples(st.sampled_from(PAUSES), STEPS), min_size=2, max_size=8), min_size=2, max_size=4
+    ),
     delays=st.builds(Delays, calls=delays, journal=delays, seats=delays),
     page_rows=st.sampled_from([1000, 1, 2, 3]),
     dispatch=st.booleans(),

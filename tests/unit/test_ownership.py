@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from pursers_shim import paths
+from pursers_shim.dial import peer_uid
 from pursers_shim.launch import lock_holder
 from pursersd.errors import OwnershipError
-from pursersd.ownership import Ownership, peer_uid, take
+from pursersd.ownership import Ownership, take
 from scripted_daemon import short_home
 
 

@@ -187,6 +187,8 @@ def test_an_offer_is_mine_while_the_ticket_says_so() -> None:
         "reason": "offer",
     }
     assert judge(offered, {**ticket, "work_offer": {"agent_id": YOU}}, watcher()) is None
+    assert judge(offered, mine, watcher(project="alpha")) is not None
+    assert judge(offered, mine, watcher(project="beta")) is None
     assert judge(offered, {**ticket, "claimed_by_agent_id": ME}, watcher()) is None
     assert judge(offered, {**OPEN, "dispatch_state": {"state": "broadcast"}}, watcher()) is None
 
@@ -262,8 +264,11 @@ def test_a_created_ticket_is_no_held_update() -> None:
 def test_events_of_a_dispatch_board(
     event_fields: dict[str, object], ticket_fields: dict[str, object], relevant: bool
 ) -> None:
-    judged = judge({**CREATED, **event_fields}, {**OPEN, **ticket_fields}, watcher(project="elsewhere"))
+    ticket = {**OPEN, **ticket_fields}
+    judged = judge({**CREATED, **event_fields}, ticket, watcher(project="alpha"))
     assert reason(judged) == ("broadcast" if relevant else None)
+    elsewhere = judge({**CREATED, **event_fields}, ticket, watcher(project="elsewhere"))
+    assert reason(elsewhere) == ("broadcast" if ticket.get("claimed_by_agent_id") == ME else None)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def is_past(event: Mapping[str, object], ticket: Mapping[str, object], watcher: 
 
 def is_relevant_ticket(ticket: Mapping[str, object], watcher: Watcher) -> bool:
     """Whether a ticket, as it is now, is work that this waiter waits for."""
-    if watcher.project is not None and ticket_project(ticket) != watcher.project:
+    if not _is_in_project(ticket, watcher):
         return False
     me = watcher.agent_id
     status = ticket.get("status")
@@ -125,6 +125,10 @@ def ticket_project(ticket: Mapping[str, object]) -> str | None:
     return target.strip().replace(":", "/").split("/", 1)[0].strip().lower() or None
 
 
+def _is_in_project(ticket: Mapping[str, object], watcher: Watcher) -> bool:
+    return watcher.project is None or ticket_project(ticket) == watcher.project
+
+
 def _may_matter(event: Mapping[str, object], watcher: Watcher) -> bool:
     # Central leaves a seat's own acts out of its pages; a page that serves several seats needs the same rule here.
     own = event.get("actor") == watcher.agent_id
@@ -143,7 +147,7 @@ def _without_ticket(event: Mapping[str, object], watcher: Watcher, lookup_failed
 
 def _offered(event: Mapping[str, object], ticket: Mapping[str, object], watcher: Watcher) -> dict[str, object] | None:
     offer = offer_to(watcher.agent_id, ticket, watcher.view)
-    if offer is None:
+    if offer is None or not _is_in_project(ticket, watcher):
         return None
     return _told({**event, "offer": described(watcher.board, ticket, offer)}, ticket, "offer")
 
@@ -161,13 +165,17 @@ def _is_held_update(event: Mapping[str, object], ticket: Mapping[str, object], w
 
 
 def _dispatched(event: Mapping[str, object], ticket: Mapping[str, object], watcher: Watcher) -> bool:
-    """Relevance on a board where Central hands out the work, of an event that is neither an offer nor a held update."""
+    """Relevance on a board where Central hands out the work, of an event that is neither an offer nor a held update.
+
+    The bridge does not ask for the project here, nor of an offer, although it does of the open work that it scans (D25).
+    """
     dispatch = ticket.get("dispatch_state")
     to_anyone = isinstance(dispatch, dict) and dispatch.get("state") == "broadcast"
     if watcher.view == "submitted":
         submitted = kind_of(event) in SUBMISSION and event.get("status_to") == "submitted"
         return to_anyone and submitted and is_relevant_ticket(ticket, watcher)
-    return ticket.get("claimed_by_agent_id") == watcher.agent_id or (to_anyone and ticket.get("status") == "open")
+    is_open = to_anyone and ticket.get("status") == "open" and _is_in_project(ticket, watcher)
+    return is_open or ticket.get("claimed_by_agent_id") == watcher.agent_id
 
 
 def _told(event: Mapping[str, object], ticket: Mapping[str, object], reason: str) -> dict[str, object]:

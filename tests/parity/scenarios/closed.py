@@ -1,6 +1,6 @@
 """Waits on many boards some of which do not let the seat in, or no longer."""
 
-from parity.scenarios.acts import BASE, HEAD, LAST, created, idle, on, quiet, remembered, start_wait, wait
+from parity.scenarios.acts import BASE, HEAD, created, idle, on, quiet, remembered, start_wait, wait
 from parity.script import Blocking, Board, Do, Exists, Finish, Held, Hold, Place, Release, Scenario, Seq
 
 SECOND, SHUT = "second", "shut"

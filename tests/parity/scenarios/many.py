@@ -16,7 +16,7 @@ from parity.scenarios.acts import (
     start_wait,
     wait,
 )
-from parity.script import Blocking, Board, Denied, Do, Exists, Finish, Place, Release, Scenario, Seq, Hold, Held, Cancel
+from parity.script import Blocking, Board, Denied, Finish, Place, Scenario, Seq
 
 SECOND = "second"
 THIRD = "third"

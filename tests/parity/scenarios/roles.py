@@ -1,6 +1,6 @@
 """Views by role: leads, and a seat that is another one on each board."""
 
-from parity.scenarios.acts import BASE, HEAD, created, claimed, idle, on, submitted, wait
+from parity.scenarios.acts import BASE, claimed, created, idle, on, submitted, wait
 from parity.script import Board, Place, Scenario, Seq
 
 LEAD = Place("lead", "cora", further=(Board("audit", {"cora": "reviewer"}),))
