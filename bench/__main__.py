@@ -3,17 +3,22 @@
 import argparse
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import psutil
 from rich.console import Console
 
-from bench import starts, usage
-from bench.measure import Figures, check_nothing_left, measure
+from bench import burst, scale, starts, usage
+from bench.measure import Figures, Say, check_nothing_left, measure
 from bench.programs import OURS, THEIRS, Program
-from bench.report import DOCUMENT, print_report, write_document
-from bench.targets import verdicts
+from bench.report import DOCUMENT, Many, print_report, write_document
+from bench.targets import Verdict, scale_verdicts, verdicts
 from rig.daemon import Home
 from rig.shim import SHIM, ShimProcess
+
+T = TypeVar("T")
 
 IDLE_S = 40.0  # seconds of rest that are measured
 LONG_IDLE_S = 120.0  # the same for ours at n = 10: long enough to show one request per minute
@@ -28,15 +33,14 @@ def main() -> int:
     runs: dict[tuple[str, int], Figures] = {}
     for program, n in _plan(options):
         runs[program.name, n] = _run(console, program, n, _idle_s(program, n, options.quick))
-    programs = list(dict.fromkeys(program for program, _ in _plan(options)))
-    with console.status("starts, by turns"):
-        starting = starts.initialize_s(programs)
-    ratio = None if options.only == "bridge" else _shim_memory_ratio()
+    judged = [] if options.scale else _judge(console, options, runs)
+    many = _many(console, options)
+    if many.scales:
+        judged += scale_verdicts(many.scales, many.burst)
     check_nothing_left()
-    judged = [] if options.only == "bridge" else verdicts(runs, starting, ratio)
-    print_report(console, runs, judged)
-    if not options.quick and options.only is None:
-        write_document(runs, judged, time.perf_counter() - began)
+    print_report(console, runs, many, judged)
+    if not options.quick and not options.scale and options.only is None:
+        write_document(runs, many, judged, time.perf_counter() - began)
         console.print(f"wrote {DOCUMENT}")
     missed = sum(verdict.met is False for verdict in judged)
     if missed:
@@ -47,6 +51,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="ours only, n = 1 and 10, short; writes no file")
+    parser.add_argument("--scale", action="store_true", help="only many conversations as links; writes no file")
     parser.add_argument("--only", choices=("pursersd", "bridge"), help="one program; writes no file")
     parser.add_argument(
         "--n", type=int, action="append", help="these counts instead of the usual ones; may be repeated"
@@ -55,6 +60,8 @@ def _options() -> argparse.Namespace:
 
 
 def _plan(options: argparse.Namespace) -> list[tuple[Program, int]]:
+    if options.scale:
+        return []
     counts = {OURS: [1, 10] if options.quick else [1, 10, 50], THEIRS: [] if options.quick else [1, 10]}
     chosen = [program for program in counts if options.only in (None, program.name)]
     return [(program, n) for program in chosen for n in (options.n or counts[program])]
@@ -66,13 +73,34 @@ def _idle_s(program: Program, n: int, quick: bool) -> float:
     return LONG_IDLE_S if (program, n) == (OURS, 10) else IDLE_S
 
 
+def _judge(console: Console, options: argparse.Namespace, runs: dict[tuple[str, int], Figures]) -> list[Verdict]:
+    programs = list(dict.fromkeys(program for program, _ in _plan(options)))
+    with console.status("starts, by turns"):
+        starting = starts.initialize_s(programs)
+    return [] if options.only == "bridge" else verdicts(runs, starting, _shim_memory_ratio())
+
+
+def _many(console: Console, options: argparse.Namespace) -> Many:
+    """Measured by a whole run and by --scale."""
+    if options.quick or options.only:
+        return Many({}, None)
+    counts = options.n if options.scale and options.n else scale.COUNTS
+    scales = {n: _timed(console, f"{n} links", partial(scale.measure, n)) for n in counts}
+    bursts = burst.CALLERS in scales
+    return Many(scales, _timed(console, f"burst on {burst.CALLERS} links", burst.measure) if bursts else None)
+
+
 def _run(console: Console, program: Program, n: int, idle_s: float) -> Figures:
     label = f"{program.name}, {n} conversation{'s' if n > 1 else ''}"
+    return _timed(console, label, partial(measure, program, n, idle_s))
+
+
+def _timed(console: Console, label: str, work: Callable[[Say], T]) -> T:
     began = time.perf_counter()
     with console.status(label) as status:
-        figures = measure(program, n, idle_s, lambda what: status.update(f"{label}: {what}"))
+        result = work(lambda what: status.update(f"{label}: {what}"))
     console.print(f"{label}: {time.perf_counter() - began:.0f} s")
-    return figures
+    return result
 
 
 def _shim_memory_ratio() -> float:

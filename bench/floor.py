@@ -42,7 +42,9 @@ class Floor:
 
     def sample_ms(self) -> float:
         """From the creation of a ticket until the cue has come and the page behind it is read."""
-        # Idle connections are closed after 5 s (central.md §2.1); a client that waits for cues would keep one warm.
+        # Idle connections are closed after 5 s (central.md §2.1); a client that waits for cues would keep one warm. Ours
+        # may have been closed meanwhile, so begin a new one.
+        self._calling.close()
         self._calling.tool("board_status", board_id=BOARD)
         creator = threading.Thread(target=self._central.create_ticket, args=(BOARD, "floor"))
         began = time.perf_counter()

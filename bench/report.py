@@ -3,6 +3,8 @@
 import platform
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,8 +13,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from bench.burst import Burst
 from bench.crowd import median, percentile
 from bench.measure import LEAVE_LIMIT_S, Figures
+from bench.scale import BROADCASTS, Scale
 from bench.targets import Runs, Verdict
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -25,6 +29,7 @@ HOW = """\
 `make bench` wrote this page, up to the notes at its end. Each column is one run on a fresh real Central behind a proxy
 that counts requests, connections and streams; shim and bridge ran one after the other on the same machine with the same
 script. Every conversation is a process with its own pipes and environment, as a host starts it; all use one credential.
+The part *Scale* is the exception: there the conversations are links of one process, without shims.
 
 * *Start*: process started → answer of `initialize` (or `tools/list`), one conversation at a time, median;
   a daemon is running. For the target both programs start by turns, so that a busy moment meets both.
@@ -41,16 +46,38 @@ script. Every conversation is a process with its own pipes and environment, as a
   first process pays for the pages that all share.
 """
 
+SCALE = f"""\
+Ours alone. Here a conversation is a link of the measuring process and no shim stands between, so that the figures are
+the daemon's and not those of 200 processes on this machine's CPUs. All wait on one board with equal cursors and one
+credential; {BROADCASTS} broadcasts, the floor measured before each.
+
+* *First → last wake*: first answer of a broadcast that was complete → last one.
+* *Daemon memory per conversation*: PSS of the daemon while all wait, minus PSS before the first, divided by n.
+* *Entry*: all call `a2a_wait` at the same moment → the last request to Central of that. The first time each takes its
+  seat; *again* is from known cursors.
+* *Burst*: events created by two threads as fast as Central takes them while 50 callers take what came and wait again.
+  Spread over boards with equal shares of callers, because on one board Central's cost of an event grows with the tickets
+  that are there; each caller must be told every event of its board.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The part with many conversations: figures by n, and the burst."""
+
+    scales: Mapping[int, Scale]
+    burst: Burst | None
+
+
 Row = tuple[str, ...]
 
 
-def print_report(console: Console, runs: Runs, judged: list[Verdict]) -> None:
-    """Both tables."""
-    figures = Table(title="Figures", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in _headings(runs):
-        figures.add_column(heading.replace(" ", "\n"), justify="left" if heading == "figure" else "right")
-    for row in figure_rows(runs):
-        figures.add_row(*row)
+def print_report(console: Console, runs: Runs, many: Many, judged: list[Verdict]) -> None:
+    """The tables of what was measured."""
+    if runs:
+        console.print(_table("Figures", _headings(runs), figure_rows(runs)))
+    if many.scales:
+        console.print(_table("Scale: links of one process, no shims", _scale_headings(many), scale_rows(many)))
     targets = Table(title="Targets", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("target", "wanted", "seen", "verdict"):
         targets.add_column(heading)
@@ -58,12 +85,11 @@ def print_report(console: Console, runs: Runs, judged: list[Verdict]) -> None:
         style = {True: "green", False: "bold red", None: "dim"}[verdict.met]
         seen = f"{verdict.seen}, {verdict.compared_with}" if verdict.compared_with.strip("–") else verdict.seen
         targets.add_row(verdict.name, verdict.target, seen, _word(verdict), style=style)
-    console.print(figures)
     if judged:
         console.print(targets)
 
 
-def write_document(runs: Runs, judged: list[Verdict], took_s: float) -> None:
+def write_document(runs: Runs, many: Many, judged: list[Verdict], took_s: float) -> None:
     """Write docs/benchmarks.md; the notes at its end stay."""
     wanted: list[Row] = [(v.name, v.target, v.seen, v.compared_with, _word(v)) for v in judged]
     parts = [
@@ -75,6 +101,9 @@ def write_document(runs: Runs, judged: list[Verdict], took_s: float) -> None:
         _markdown(("target", "wanted", "seen", "compared with", "verdict"), wanted),
         "## Figures",
         _markdown(_headings(runs), figure_rows(runs)),
+        "## Scale",
+        SCALE.strip(),
+        _markdown(_scale_headings(many), scale_rows(many)),
         _notes(),
     ]
     DOCUMENT.parent.mkdir(exist_ok=True)
@@ -119,6 +148,50 @@ def figure_rows(runs: Runs) -> list[Row]:
     ]
 
 
+def scale_rows(many: Many) -> list[Row]:
+    """One row per figure of many conversations, one cell per n; the burst's rows have one figure for all."""
+    columns = list(many.scales.values())
+    rows: list[Row] = [
+        ("floor p50, ms", *(f"{x.floor_ms:.0f}" for x in columns)),
+        ("wake p50, ms", *(f"{x.wake_ms(0.5):.0f}" for x in columns)),
+        ("wake p99, ms", *(f"{x.wake_ms(0.99):.0f}" for x in columns)),
+        ("first wake, median, ms", *(f"{median([y.first_ms for y in x.broadcasts]):.0f}" for x in columns)),
+        ("first → last wake, median, ms", *(f"{median([y.spread_ms for y in x.broadcasts]):.0f}" for x in columns)),
+        ("first → last wake, most, ms", *(f"{max(y.spread_ms for y in x.broadcasts):.0f}" for x in columns)),
+        ("requests per broadcast, most", *(str(x.most_requests) for x in columns)),
+        ("daemon memory per conversation, MiB", *(f"{x.mib_per_conversation:.2f}" for x in columns)),
+        ("entry of n first waits, s", *(f"{x.entry_s:.1f}" for x in columns)),
+        ("entry of n waits again, s", *(f"{x.again_s:.2f}" for x in columns)),
+        ("joins", *(str(x.joins) for x in columns)),
+        ("TCP connections", *(str(x.tcp) for x in columns)),
+        ("streams", *(str(x.streams) for x in columns)),
+    ]
+    return rows + (_burst_rows(many.burst, many.scales) if many.burst else [])
+
+
+def _burst_rows(burst: Burst, scales: Mapping[int, Scale]) -> list[Row]:
+    name = f"burst of {burst.events} on {burst.boards} boards"
+    figures = (
+        (f"{name}, all created, s", f"{burst.created_s:.0f}"),
+        (f"{name}, all seen, s", f"{burst.seen_s:.0f}"),
+        (f"{name}, requests in all", str(burst.requests)),
+    )
+    return [(label, *(figure if n == burst.callers else "–" for n in scales)) for label, figure in figures]
+
+
+def _scale_headings(many: Many) -> Row:
+    return ("figure", *(f"links n={n}" for n in many.scales))
+
+
+def _table(title: str, headings: Row, rows: list[Row]) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading.replace(" ", "\n"), justify="left" if heading == "figure" else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def _headings(runs: Runs) -> Row:
     return ("figure", *(f"{program} n={n}" for program, n in runs))
 
@@ -130,7 +203,7 @@ def _left(figures: Figures) -> str:
 def _word(verdict: Verdict) -> str:
     if verdict.met is None:
         return "not measured"
-    return "met" if verdict.met else f"missed by {verdict.off_by}"
+    return "met" if verdict.met else f"missed by {verdict.off_by}" + (f": {verdict.why}" if verdict.why else "")
 
 
 def _markdown(headings: Row, rows: list[Row]) -> str:

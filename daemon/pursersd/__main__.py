@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         description="One daemon per user for all MCP conversations that work on a Pursers board.",
         epilog="Hosts start pursers-shim, which starts this when needed. Look at it with: pursersctl status",
     )
-    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--version", action="version", version=f"pursersd {__version__}")
     parser.add_argument("--foreground", action="store_true", help="log to stderr instead of the log file")
     parser.add_argument("--verbose", action="store_true", help="log details")
     parser.add_argument(

@@ -1,5 +1,6 @@
 """Identifiers: how they are derived and how a credential is named without showing it."""
 
+import functools
 import hashlib
 import json
 import secrets
@@ -16,6 +17,7 @@ def journal_uri(board_id: str) -> str:
     return f"board://{board_id}/journal"
 
 
+@functools.lru_cache(4096)
 def agent_uri(board_id: str, agent: str) -> str:
     """The resource that is cued when the seat is a recipient; listening to it makes the seat live for offers."""
     return f"board://{board_id}/agent/{agent}"

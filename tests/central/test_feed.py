@@ -1,5 +1,6 @@
 """The feed on a real Central: two streams for all, few reads, nothing lost, nothing twice (design §5)."""
 
+from functools import partial
 from typing import Any
 
 import anyio
@@ -53,26 +54,20 @@ def test_a_page_is_not_shared_when_the_rule_forbids_it(central: Central, proxy: 
             for reader in found:
                 await reader.until(1)
 
-            def claim() -> None:
-                central.call(token, "ticket_claim", board_id=board, agent_name=NAMES[3], ticket_id=ticket)
-                central.call(
-                    central.admin,
-                    "ticket_annotate",
-                    board_id=board,
-                    agent_name="boss",
-                    ticket_id=ticket,
-                    text="for you",
-                )
+            def act(who: str, tool: str, name: str, **arguments: str) -> None:
+                central.call(who, tool, board_id=board, agent_name=name, ticket_id=ticket, **arguments)
 
-            await to_thread.run_sync(claim)
-            others = [reader for reader in found if reader.name != NAMES[3]]
+            await to_thread.run_sync(act, token, "ticket_claim", NAMES[3])
+            holder, others = found[3], [reader for reader in found if reader.name != NAMES[3]]
             for reader in others:
                 await reader.until(2)
-            holder = found[3]
+            # A seat cue that comes late may bring a row too many (rules/sharing): not what this test is about.
+            await listening(ours, found)
+            await to_thread.run_sync(partial(act, central.admin, "ticket_annotate", "boss", text="for you"))
             await holder.until(2)
             await listening(ours, found)
             assert holder.titles == ["ticket_created", "ticket_annotated"]
-            assert all(reader.titles == ["ticket_created", "ticket_status_changed"] for reader in others)
+            assert {tuple(reader.titles) for reader in others} == {("ticket_created", "ticket_status_changed")}
 
     run(body)
 

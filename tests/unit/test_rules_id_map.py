@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pursersd.rules.relevance import expand_ids
+from pursersd.rules.id_map import expand_ids
 
 
 def whole(prefix: str, seed: object) -> str:

@@ -2,7 +2,8 @@
 
 import logging
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -36,12 +37,14 @@ FIRST_RETRY, LAST_RETRY = 0.2, 5.0
 class BoardFeed:
     """All waiters of one board of one pool. `run()` and `sweep()` are owned by the pool's feed."""
 
-    def __init__(self, pool: Pool, seats: Seats, board: str) -> None:
+    def __init__(self, pool: Pool, seats: Seats, board: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.board = board
         self.reads = SharedReads(pool, board)
         self.catchup = Catchup(pool, seats)
         self.waiters: list[Waiter] = []
-        self.awards = Awards()
+        self._by_seat: dict[str, list[Waiter]] = {}
+        """The same by the URI of their seats: an event for two hundred seats cues each of them."""
+        self.awards = Awards(clock=clock)
         """Which of several waits on one seat was woken by work that only one can take."""
         self.poll_reason: str | None = None
         """Why this board has no stream although one is wanted; None while it has one or is about to."""
@@ -63,9 +66,8 @@ class BoardFeed:
 
     def seat_cued(self, uri: str) -> None:
         """The seat with this URI is a recipient of something."""
-        for waiter in self.waiters:
-            if waiter.seat.uri == uri:
-                waiter.mark("seat")
+        for waiter in self._by_seat.get(uri, ()):
+            waiter.mark("seat")
         self._work.set()
 
     def gap(self) -> None:
@@ -92,11 +94,16 @@ class BoardFeed:
     def add(self, waiter: Waiter) -> None:
         """Feed this waiter from now on."""
         self.waiters.append(waiter)
+        self._by_seat.setdefault(waiter.seat.uri, []).append(waiter)
         self._work.set()
 
     def remove(self, waiter: Waiter) -> None:
         """Stop feeding this waiter."""
         self.waiters.remove(waiter)
+        sharing = self._by_seat[waiter.seat.uri]
+        sharing.remove(waiter)
+        if not sharing:
+            del self._by_seat[waiter.seat.uri]
 
     def nudge(self) -> None:
         """A waiter opened its gate or took pages: look again who is due."""

@@ -33,8 +33,8 @@ class Feed:
     """Waiters of one pool and the streams that wake them. `run()` owns every task of it."""
 
     def __init__(self, pool: Pool, seats: Seats, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.journals = KeptStream("J", pool.listen, self, overlap=True, settle=SETTLE_JOURNALS)
-        self.seats = KeptStream("S", pool.listen, self, overlap=False, settle=SETTLE_SEATS)
+        self.journals = KeptStream("J", pool.listen, self, overlap=True, settle=SETTLE_JOURNALS, clock=clock)
+        self.seats = KeptStream("S", pool.listen, self, overlap=False, settle=SETTLE_SEATS, clock=clock)
         self.boards: dict[str, BoardFeed] = {}
         self.started = anyio.Event()
         """Set once `run()` can take waiters."""
@@ -146,7 +146,7 @@ class Feed:
         board = self.boards.get(name)
         if board is None:
             assert self._tasks is not None, "the feed is not running"
-            board = self.boards[name] = BoardFeed(self._pool, self._seats, name)
+            board = self.boards[name] = BoardFeed(self._pool, self._seats, name, clock=self._clock)
             if journal_uri(name) in self.journals.covered:  # for the last wait on it, which has only just gone
                 board.is_covered = True
                 board.settled.set()

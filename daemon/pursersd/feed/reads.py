@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from pursersd.central.pool import Pool
+from pursersd.rules.id_map import expand_ids
 
 KEPT = 64
 """Answers kept per board; the one that nobody has used for longest goes first."""
@@ -65,7 +66,8 @@ class SharedReads:
         while len(self._entries) > KEPT:
             self._entries.popitem(last=False)
         try:
-            entry.answer = await self._pool.read(tool, {"board_id": self._board, **arguments}, background=True)
+            answer = await self._pool.read(tool, {"board_id": self._board, **arguments}, background=True)
+            entry.answer = expand_ids(answer)  # once for all who share it
             return entry.answer
         finally:
             entry.done.set()

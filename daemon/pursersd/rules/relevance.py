@@ -23,10 +23,9 @@ from pursersd.rules.events import (
     text,
     ticket_of,
 )
-from pursersd.rules.id_map import expand_ids
 from pursersd.rules.offers import described, offer_to
 
-__all__ = ["Watcher", "ends", "expand_ids", "is_past", "is_relevant_ticket", "judge", "needs_ticket"]
+__all__ = ["Watcher", "ends", "is_past", "is_relevant_ticket", "judge", "needs_ticket"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from pursersd.errors import CentralError, Overloaded, ToolFailed, Unreachable
 from pursersd.feed.reads import SharedReads
 from pursersd.rules import projection as rules
 from pursersd.rules.events import View
-from pursersd.rules.relevance import expand_ids
 
 Ticket = Mapping[str, object]
 
@@ -69,7 +68,7 @@ class Tickets:
             if error.kind == "not_found":
                 return None
             raise
-        ticket = expand_ids(answer).get("ticket")
+        ticket = answer.get("ticket")
         return ticket if isinstance(ticket, dict) else None
 
     async def _drain(self, listing: rules.Listing, at_least: int, live: bool) -> int:
@@ -84,7 +83,7 @@ class Tickets:
             except CentralError as error:
                 listing.failed(str(error))
             else:
-                listing.add(expand_ids(answer))
+                listing.add(answer)
                 latest_seq = max(latest_seq, int(answer.get("latest_seq", 0)))
         return latest_seq
 
