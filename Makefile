@@ -25,6 +25,9 @@ demo: $(STAMP) ## three conversations on a real Central, and what they survive (
 test: $(STAMP) ## the whole suite, with real processes and a real Central
 	@$(BIN)/python -m pytest
 
+parity: $(STAMP) ## the same scripts against the real bridge and against us, answers compared
+	@$(BIN)/python -m pytest tests/parity
+
 check: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -43,4 +46,4 @@ clean: ## remove all that make and the tools wrote
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help venv demo test check bench ticket snapshot clean
+.PHONY: help venv demo test parity check bench ticket snapshot clean

@@ -22,6 +22,18 @@ def differing(theirs: Any, ours: Any, path: str = "") -> Iterator[tuple[str, Any
         yield path, theirs, ours
 
 
+def value_at(found: Any, path: str) -> Any:
+    """What is at a dotted path, or ABSENT."""
+    for part in path.split("."):
+        if isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
+        elif isinstance(found, dict) and part in found:
+            found = found[part]
+        else:
+            return ABSENT
+    return found
+
+
 class Says:
     """Equal to a text that holds all these phrases."""
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from parity.normal import normal, outcome
 from parity.script import (
@@ -64,8 +64,8 @@ class Theatre(Protocol):
     def exists(self, board: str) -> bool:
         """Whether Central has that board."""
 
-    def deny(self, board: str, on: bool) -> None:
-        """Subscriptions with the journal of a board are denied and cut, or no longer denied."""
+    def deny(self, board: str, what: Literal["journal", "seat"], on: bool) -> None:
+        """Subscriptions with the journal of a board, or with the seat there, are denied and cut, or no longer denied."""
 
     def is_blocking(self, since: int, board: str = HOME) -> bool:
         """Whether the wait begun after that mark has asked for its history of a board."""
@@ -85,7 +85,7 @@ class Play:
     bases: Mapping[str, int]
     outcomes: list[Any] = field(default_factory=list)
     tickets: list[tuple[str, str]] = field(default_factory=list)
-    """Board and id of each ticket that was created."""
+    """Board and id of each ticket that was created and not canceled."""
     _kept: dict[str, str] = field(default_factory=dict)
     _last: int | dict[str, int] = 0
     """The new_seq of the newest a2a_wait."""
@@ -98,8 +98,7 @@ class Play:
             case Do():
                 self._do(step)
             case Until():
-                wanted = f"{step.do.tool} gives {step.value} as {step.path}"
-                until(lambda: _at(self._do(step.do), step.path) == step.value, PATIENCE, wanted)
+                until(lambda: self._has_come(step), PATIENCE, f"{step.do.tool} gives {step.value} as {step.path}")
             case See():
                 found = self.stage.act(step.who, step.tool, self._filled_in(step.arguments), board=step.board)
                 self._note({step.path: _at(found, step.path)})
@@ -137,7 +136,7 @@ class Play:
                 proxy.refuse(step.on)
                 proxy.reset_all()
             case Denied():
-                self.stage.deny(step.board, step.on)
+                self.stage.deny(step.board, step.what, step.on)
 
     def _do(self, step: Do) -> Object:
         arguments = self._filled_in(step.arguments)
@@ -146,7 +145,13 @@ class Play:
             kept = self._kept[name] = str(_at(result, path))
             if kept.startswith("TK-"):
                 self.tickets.append((step.board, kept))
+        if step.tool == "ticket_cancel":
+            self.tickets.remove((step.board, arguments["ticket_id"]))
         return result
+
+    def _has_come(self, step: Until) -> bool:
+        found = _at(self._do(step.do), step.path)
+        return bool(found) if step.value is None else bool(found == step.value)
 
     def _start(self, step: Call) -> None:
         arguments = self._filled_in(step.arguments)

@@ -5,8 +5,8 @@ the further board of that name, `Seq` for a place in a journal, `Json` for the t
 `{board}`, `{second}`, `{principal ann}` and `{closed}` (a URL where nobody listens) are filled in.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 HOME = "board"
@@ -48,11 +48,12 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """The same again and again until the field at this path of its result has that value: what happens by the clock."""
+    """The same again and again until the field at this path of its result has that value, or, without one, is not empty:
+    what happens by the clock."""
 
     do: Do
     path: str
-    value: Any
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +149,11 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """From now on subscriptions with the journal of this board are denied, and the open ones cut; or no longer."""
+    """From now on subscriptions with the journal of this board, or with the conversation's seat on it, are denied, and all
+    open ones cut; or no longer."""
 
-    board: str
+    board: str = HOME
+    what: Literal["journal", "seat"] = "journal"
     on: bool = True
 
 
@@ -190,3 +193,23 @@ class Scenario:
     about: str
     place: Place
     steps: tuple[Step, ...]
+
+    @property
+    def boards(self) -> set[str]:
+        """The boards of its place that it has to do with."""
+        said = set(_texts(self.steps))
+        further = {board.name for board in self.place.further}
+        return {HOME} | (further if "registry" in said else further & said)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value.removeprefix("$")
+        case Mapping():
+            yield from _texts([*value, *value.values()])
+        case list() | tuple():
+            for member in value:
+                yield from _texts(member)
+        case _ if is_dataclass(value):
+            yield from _texts([getattr(value, own.name) for own in fields(value)])

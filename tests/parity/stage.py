@@ -1,18 +1,19 @@
 """A stage: one place on one side, that is, boards with their cast, a network, and the conversation under test."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from parity.play import Play
 from parity.script import HOME, Place, Scenario
-from pursersd.ids import agent_id, journal_uri
+from pursersd.ids import agent_id, agent_uri, journal_uri
 from rig.central import ADMIN_SEAT, REVIEWER_SCOPE, WORKER_SCOPE, Central, ToolFailed, free_port
 from rig.daemon import Home
 from rig.plain import PlainClient
 from rig.proxy import Proxy
+from rig.relay import Seen
 from rig.shim import BRIDGE, SHIM, Ended, Json, ShimProcess
 
 
@@ -43,6 +44,19 @@ NAMED = (*CAST, "boss", "eve")
 SideName = Literal["bridge", "ours"]
 
 
+class Muffled(Proxy):
+    """The network of the bridge. It denies what the bridge opens beside its waits: a subscription with journals alone.
+
+    At every cue of that one the bridge's keepalive reads the registry and joins all boards again, also between its calls.
+    Nothing of it is compared, and it would take more time than all the rest.
+    """
+
+    def denied(self, seen: Seen) -> str | None:
+        """Called by a relay: the resource of a listen that shall be denied."""
+        has_seat = any("/agent/" in uri for uri in seen.uris)
+        return super().denied(seen) if has_seat else next(iter(seen.uris), None)
+
+
 class Stage:
     """Its conversation is started with it, in the home of its side; for `ours` a daemon must run there."""
 
@@ -52,10 +66,11 @@ class Stage:
         self.board = f"{side}-{place.name}"
         self.boards = {HOME: self.board} | {board.name: f"{self.board}-{board.name}" for board in place.further}
         """By the names that scripts use, the home board first."""
-        self.proxy = Proxy(central.port)
+        self.proxy = Muffled(central.port) if side == "bridge" else Proxy(central.port)
         self.greeting: Json = {}
         """The answer to `initialize`, or how the process ended instead."""
         self._unlistened: set[str] = set()
+        self._left: list[tuple[str, str]] = []
         self._central = central
         self._home = home
         self._closed = f"http://127.0.0.1:{free_port()}/mcp"
@@ -92,14 +107,16 @@ class Stage:
             self.proxy.__exit__(None, None, None)
 
     def play(self, scenario: Scenario) -> list[Any]:
-        """The normalised outcomes of the scenario, in order. Its tickets are finished afterwards."""
-        play = Play(self, {self.boards[label]: self._catch_up(label) for label in self.boards})
+        """The normalised outcomes of the scenario, in order. Its tickets are finished before the next one."""
+        self._finish()
+        concerned = [label for label in self.boards if label in scenario.boards]
+        play = Play(self, {self.boards[label]: self._catch_up(label) for label in concerned})
         try:
             for step in scenario.steps:
                 play.take(step)
             return play.outcomes
         finally:
-            self._finish(play.tickets)
+            self._left = play.tickets
 
     def act(
         self,
@@ -130,9 +147,12 @@ class Stage:
         """Whether Central has a board of that name."""
         return self.filled_in(board) in self._central.health()["boards"]
 
-    def deny(self, board: str, on: bool) -> None:
-        """The network denies subscriptions with the journal of a board and cuts the open ones, or no longer denies."""
-        self.proxy.deny(journal_uri(self.boards[board]), on)
+    def deny(self, board: str, what: Literal["journal", "seat"], on: bool) -> None:
+        """The network denies subscriptions with the journal of a board, or with the seat there, and cuts the open ones; or
+        it no longer denies them."""
+        name = self.boards[board]
+        seat = agent_uri(name, agent_id(name, self._principal(self.place.member), self.place.member))
+        self.proxy.deny(journal_uri(name) if what == "journal" else seat, on)
         if on:
             self._unlistened.add(board)
             self.proxy.cut_streams()
@@ -215,9 +235,9 @@ class Stage:
         everything = {"limit": 1000, "max_events": 1000, "ack": True}
         return int(self.act(self.place.member, "board_catchup", everything, board=board)["latest_cursor"])
 
-    def _finish(self, tickets: Iterable[tuple[str, str]]) -> None:
-        """Cancel those of the tickets (board, id) that are not finished."""
-        for board, ticket_id in tickets:
+    def _finish(self) -> None:
+        """Cancel those of the last scenario's tickets that are not finished."""
+        for board, ticket_id in self._left:
             with contextlib.suppress(ToolFailed):
                 self.act(
                     "boss", "ticket_cancel", {"ticket_id": ticket_id, "reason": "The scenario is over."}, board=board

@@ -56,10 +56,14 @@ class Ticket:
     def is_open(self) -> bool:
         return bool(self.now["status"] == "open")
 
-    def between(self, start: float, end: float) -> list[Json]:
-        """Every version that was the current one at some moment from `start` to `end`."""
+    def between(self, start: float, end: float, *, after: bool = False) -> list[Json]:
+        """Every version that was the current one at some moment from `start` (or `after` all of it) to `end`."""
         ends = [at for at, _ in self.versions[1:]] + [float("inf")]
-        return [row for (at, row), until in zip(self.versions, ends, strict=True) if at <= end and until >= start]
+        return [
+            row
+            for (at, row), until in zip(self.versions, ends, strict=True)
+            if at <= end and (until > start or (until == start and not after))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +104,12 @@ class Delays:
 class ModelBoard:
     """A board: its journal, its tickets and its seats. Every act writes rows, which `central` tells of."""
 
-    def __init__(self, central: "ModelCentral", name: str, *, dispatch: bool = False) -> None:
+    def __init__(self, central: "ModelCentral", name: str, seats: Iterable[str], *, dispatch: bool = False) -> None:
         self.name = name
         self.rows: list[Row] = []
         self.tickets: dict[str, Ticket] = {}
-        self.agents: set[str] = set()
-        """Seats of ours that anybody may ask for."""
+        self.agents = {self.agent(seat) for seat in seats}
+        """Our seats, whether they have joined or not."""
         self.active = {BOSS: True}
         self.acked: dict[str, int] = {}
         self.acks: list[tuple[str, int]] = []
@@ -121,11 +125,17 @@ class ModelBoard:
 
     def agent(self, name: str) -> str:
         """The agent id of a seat of ours, or of the boss."""
-        if name == "boss":
-            return BOSS
-        agent = agent_id(self.name, PRINCIPAL, name)
-        self.agents.add(agent)
-        return agent
+        return BOSS if name == "boss" else agent_id(self.name, PRINCIPAL, name)
+
+    @property
+    def cues(self) -> list[Cue]:
+        """Every cue that reached the daemon."""
+        return self._central.cues
+
+    @property
+    def listeners(self) -> set[str]:
+        """The seats that Central takes for live."""
+        return self._central.listeners
 
     # --- what happens on it -----------------------------------------------------------------------------------------
 
@@ -216,15 +226,14 @@ class ModelBoard:
         """A row that nobody sees and that nothing cues."""
         self._write(BOSS, "ticket_archived", (), cued=False)
 
-    def retire(self, actor: str) -> None:
-        """The seat is retired: it is told nothing more until it joins again."""
-        if self.active.get(actor):
-            self.active[actor] = False
-            told = self._others(actor)
-            self._write(actor, "agent_lifecycle_changed", told, payload_ref=agent_uri(self.name, actor))
+    def retire(self, actor: str, target: str) -> None:
+        """The target is told nothing more until it joins again; it is cued for that, too, though it does not see it."""
+        if self.active.get(target):
+            self.active[target] = False
+            self._write(actor, "agent_lifecycle_changed", self._others(actor), payload_ref=agent_uri(self.name, target))
 
     def rename(self, actor: str, target: str) -> None:
-        """Cues the target before the journal, whether it is told or not."""
+        """Cues the target twice if it is told."""
         told = self._others(actor)
         self._write(actor, "agent_display_name_changed", told, payload_ref=agent_uri(self.name, target))
 
@@ -284,6 +293,7 @@ class ModelBoard:
             event["ticket_id"] = ticket_id
         row = Row(seq, self._central.now, event, frozenset(told))
         self.rows.append(row)
+        self._central.changed = row.at
         if cued:
             recipients = [agent_uri(self.name, agent) for agent in sorted(row.recipients)]
             self._central.publish([ref, journal_uri(self.name), *recipients], seq)
@@ -382,14 +392,16 @@ class ModelCentral:
         """Seats that Central takes for live: a set, from which the older of two streams takes what the newer put in."""
         self.denied: set[str] = set()
         self.streams: list[_Stream] = []
+        self.changed = 0.0
+        """When something was written last, or a stream opened or closed."""
         self._era = 0
 
     @property
     def now(self) -> float:
         return anyio.current_time()
 
-    def board(self, name: str, *, dispatch: bool = False) -> ModelBoard:
-        self.boards[name] = ModelBoard(self, name, dispatch=dispatch)
+    def board(self, name: str, seats: Iterable[str], *, dispatch: bool = False) -> ModelBoard:
+        self.boards[name] = ModelBoard(self, name, seats, dispatch=dispatch)
         return self.boards[name]
 
     # --- faults -----------------------------------------------------------------------------------------------------
@@ -451,14 +463,18 @@ class ModelCentral:
         stream = _Stream(wanted, self.now + self.delays.next("calls"))
         self.streams.append(stream)
         self.listeners |= wanted
+        self.changed = self.now
         try:
             await anyio.sleep(stream.arrived - self.now)
             if stream.end is not None:
                 raise stream.end
             yield self._arriving(stream)
         finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(self.delays.next("calls"))
             self.streams.remove(stream)
             self.listeners -= wanted
+            self.changed = self.now
 
     def publish(self, uris: Sequence[str], seq: int) -> None:
         """Something was written: its cues leave, in this order."""

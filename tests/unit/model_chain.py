@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import anyio
+from anyio.abc import TaskGroup
 
 from pursersd.central import pool as pools
 from pursersd.central.pool import Pool, PoolKey
@@ -53,17 +54,18 @@ class Move:
 
 @dataclass(eq=False)
 class Chain:
-    """One caller that reads whatever the feed has for its seat, from `first` on."""
+    """One caller that reads whatever the feed has for its seat, from the beginning of the journal on."""
 
     central: Central
     board: ModelBoard
     name: str
     push: bool
-    first: int = 0
+    pace: float
+    tasks: TaskGroup
     moves: list[Move] = field(default_factory=list)
     waiter: Waiter | None = None
-    scope: anyio.CancelScope | None = None
-    ended: anyio.Event = field(default_factory=anyio.Event)
+    _scope: anyio.CancelScope | None = None
+    _ended: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def agent(self) -> str:
@@ -72,28 +74,33 @@ class Chain:
     @property
     def cursor(self) -> int:
         """What the caller would go on from."""
-        return self.moves[-1].after if self.moves else self.first
+        return self.moves[-1].after if self.moves else 0
 
-    async def run(self) -> None:
-        """Wait until cancelled; a wait that fails because Central does not answer is made again."""
-        self.ended = anyio.Event()
-        self.scope = self.scope or anyio.CancelScope()
-        try:
-            with self.scope:
-                while True:
-                    try:
-                        await self._wait()
-                    except (Unreachable, Overloaded):
-                        await anyio.sleep(0.5)
-        finally:
-            self.scope = None
-            self.ended.set()
+    @property
+    def is_running(self) -> bool:
+        return self._scope is not None
+
+    def start(self) -> None:
+        """Wait, if it does not."""
+        if self._scope is None:
+            self._scope, self._ended = anyio.CancelScope(), anyio.Event()
+            self.tasks.start_soon(self._run, self._scope)
 
     async def stop(self) -> None:
         """End the wait in progress; what was read for it and not taken is forgotten."""
-        if self.scope is not None:
-            self.scope.cancel()
-            await self.ended.wait()
+        if self._scope is not None:
+            self._scope.cancel()
+            await self._ended.wait()
+
+    async def _run(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            while True:
+                try:
+                    await self._wait()
+                except (Unreachable, Overloaded):
+                    await anyio.sleep(0.5)
+        self._scope = None
+        self._ended.set()
 
     async def _wait(self) -> None:
         seat = await self.central.seats.join(SeatRequest(self.board.name, self.name, "worker"))
@@ -108,6 +115,7 @@ class Chain:
             try:
                 while True:
                     await waiter.arrived()
+                    await anyio.sleep(self.pace)
                     for page in waiter.take():
                         self._move(page.next_cursor, page.events, page.resynced)
                     feed.nudge()
@@ -161,7 +169,7 @@ class Chain:
         ]
 
     def _is_doubt(self, row: Row, move: Move) -> bool:
-        """The one doubt of rules/sharing.py: a cue for an older row came after the seat had read that row.
+        """The one doubt of rules/sharing.py: a cue for an older row came when that row was about to be read already.
 
         Then the only row of another seat's page looks like the row that the cue was for. It is never the seat's own act.
         """
@@ -169,19 +177,13 @@ class Chain:
             return False
         uri = agent_uri(self.board.name, self.agent)
         shared = max(read.at for read in self._reads_of(move))
-        late = [cue for cue in self.central_cues if cue.uri == uri and cue.seq <= move.before and cue.at <= shared]
-        return any(cue.at >= self._read_at(cue.seq) for cue in late)
+        late = [cue for cue in self.board.cues if cue.uri == uri and cue.seq <= move.before and cue.at <= shared]
+        return any(cue.at >= self._reading_since(cue.seq) for cue in late)
 
-    @property
-    def central_cues(self) -> list[Any]:
-        return self.board._central.cues
-
-    def _read_at(self, seq: int) -> float:
-        """When this caller had a row behind it."""
-        for move in self.moves:
-            if move.before < seq <= move.after and (reads := self._reads_of(move)):
-                return min(read.at for read in reads)
-        return 0.0
+    def _reading_since(self, seq: int) -> float:
+        """A moment before the read of this row began, and after the read before that one had been carried out."""
+        at = next(index for index, move in enumerate(self.moves) if move.before < seq <= move.after)
+        return min(read.at for read in self._reads_of(self.moves[at - 1])) if at else 0.0
 
     def check_rest(self) -> None:
         """Nothing is left for a caller that waits, and nobody would read for it."""
@@ -192,4 +194,7 @@ class Chain:
         left = self.board.visible(self.agent, self.cursor)
         assert not left, f"{self.name}: was not told of {left} after {self.cursor}"
         if self.push:
-            assert agent_uri(self.board.name, self.agent) in self.board._central.listeners, f"{self.name}: is not live"
+            assert agent_uri(self.board.name, self.agent) in self.board.listeners, f"{self.name}: is not live"
+
+    async def last(self) -> None:
+        """Nothing more to ask."""

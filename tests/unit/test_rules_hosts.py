@@ -70,11 +70,21 @@ def test_a_bad_override_is_noted_and_the_profile_used(override: str) -> None:
     assert "PURSERS_HOST_TIMEOUT_S" in note
 
 
-def test_an_unknown_host_has_the_limits_of_codex_and_keeps_its_name() -> None:
+def test_an_unknown_host_has_the_shortest_limit_of_all_and_keeps_its_name() -> None:
     found, note = profile(" MyHost ", None)
-    assert (found.name, found.known_name, found.block_limit_s) == ("myhost", "codex", 560)
+    assert (found.name, found.known_name, found.platform, found.progress_every_s) == ("myhost", "codex", None, None)
+    assert (found.timeout_s, found.margin_s, found.block_limit_s) == (240, 40, 200)
+    assert found.block_limit_s == min(profile(known, None)[0].block_limit_s for known in TIMEOUTS_S)
     assert note is not None
     assert "PURSERS_HOST" in note
+    assert "claude-desktop" in note
+
+
+def test_an_unknown_host_may_say_how_long_it_waits() -> None:
+    for override in ("60", "600"):
+        found, note = profile("myhost", override)
+        assert note is None
+        assert (found.timeout_s, found.block_limit_s) == (int(override), profile("codex", override)[0].block_limit_s)
 
 
 @pytest.mark.parametrize("host", [None, "", "  "])

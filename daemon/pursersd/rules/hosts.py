@@ -35,33 +35,46 @@ class HostProfile:
 
     @property
     def known_name(self) -> str:
-        """The name to tell Central: that of the profile in use."""
+        """The name to tell Central, which expects one of those that the bridge knows."""
         return self.name if self.name in TIMEOUTS_S else DEFAULT_HOST
 
 
 def profile(host: str | None, timeout_override: str | None) -> tuple[HostProfile, str | None]:
-    """The profile for PURSERS_HOST and PURSERS_HOST_TIMEOUT_S, and a note about what of them was ignored."""
+    """The profile for PURSERS_HOST and PURSERS_HOST_TIMEOUT_S, and a note about what of them was ignored.
+
+    A host that we do not know may be the least patient one: it gets the shortest block limit that we know.
+    """
     notes = []
     name = (host or "").strip().lower() or DEFAULT_HOST
-    if name not in TIMEOUTS_S:
-        notes.append(f"PURSERS_HOST names no known host; using the limits of {DEFAULT_HOST}")
+    limits = name
     timeout_s = _override(timeout_override)
     if timeout_s is None:
-        timeout_s = TIMEOUTS_S.get(name, TIMEOUTS_S[DEFAULT_HOST])
+        if name not in TIMEOUTS_S:
+            limits = _strictest()
+            notes.append(f"PURSERS_HOST names no known host; using the limits of {limits}, the shortest")
+        timeout_s = TIMEOUTS_S[limits]
         if (timeout_override or "").strip():
             notes.append(f"PURSERS_HOST_TIMEOUT_S must be an integer above 1; using {timeout_s}")
-    margin_s = _margin_s(name, timeout_s)
     return (
         HostProfile(
             name=name,
             timeout_s=timeout_s,
-            margin_s=margin_s,
-            block_limit_s=max(1, timeout_s - margin_s),
+            margin_s=_margin_s(limits, timeout_s),
+            block_limit_s=_block_limit_s(limits, timeout_s),
             progress_every_s=PROGRESS_EVERY_S if name == "claude-code" else None,
             platform="zed" if name == "zed" else None,
         ),
         "; ".join(notes) or None,
     )
+
+
+def _strictest() -> str:
+    """The known host that lets a call block for the shortest time."""
+    return min(TIMEOUTS_S, key=lambda name: _block_limit_s(name, TIMEOUTS_S[name]))
+
+
+def _block_limit_s(name: str, timeout_s: int) -> int:
+    return max(1, timeout_s - _margin_s(name, timeout_s))
 
 
 def _override(raw: str | None) -> int | None:

@@ -105,6 +105,6 @@ def on(board: str, *acts: Do) -> tuple[Do, ...]:
     return tuple(replace(act, board=board) for act in acts)
 
 
-def quiet(label: str) -> tuple[Do, ...]:
-    """Something has happened, nothing is to be done."""
-    return created(label), canceled(label)
+def stirred(*boards: str) -> tuple[Do, ...]:
+    """Something has happened on these boards, nothing is to be done."""
+    return tuple(replace(remembered(), board=board) for board in boards or (HOME,))

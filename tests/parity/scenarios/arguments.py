@@ -9,6 +9,9 @@ WORDS = Place("words")
 SHORT = Place("short", variables={"PURSERS_HOST_TIMEOUT_S": "31"})
 """Of a host that lets a call block for one second only."""
 
+MOSAIC = Place("mosaic", variables={"PURSERS_HOST": "mosaic"})
+"""Of a host that nobody knows."""
+
 
 def refused(name: str, *calls: dict[str, Any]) -> Scenario:
     """The arguments are wrong."""
@@ -62,5 +65,6 @@ SCENARIOS = (
     Scenario("undeclared", "Other arguments are ignored.", WORDS, (created("A"), wait(since_seq=BASE, colour="blue"))),
     Scenario("no-such-tool", "There is no such tool.", WORDS, (Call("a2a_sleep", {}),)),
     Scenario("host-limit-given", "A timeout above the limit of the host is refused.", SHORT, (idle(),)),
+    Scenario("host-unknown", "How long an unknown host lets a call block.", MOSAIC, (idle(timeout_s=1000),)),
     Scenario("host-limit-default", "The default gives way to it.", SHORT, (Call("a2a_wait", {}),)),
 )

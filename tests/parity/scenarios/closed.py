@@ -1,6 +1,6 @@
 """Waits on many boards some of which do not let the seat in, or no longer."""
 
-from parity.scenarios.acts import BASE, HEAD, created, idle, on, quiet, remembered, start_wait, wait
+from parity.scenarios.acts import BASE, HEAD, created, idle, on, remembered, start_wait, stirred, wait
 from parity.script import Blocking, Board, Do, Exists, Finish, Held, Hold, Place, Release, Scenario, Seq
 
 SECOND, SHUT = "second", "shut"
@@ -23,17 +23,11 @@ SCENARIOS = (
         (created("A"), wait(boards=WITH_SHUT, since_seq={"$board": BASE, "$shut": 7})),
     ),
     Scenario(
-        "skipped-omitted",
-        "The same without cursors.",
-        STREET,
-        (created("A"), wait(boards=WITH_SHUT)),
-    ),
-    Scenario(
         "skipped-live",
         "The others are waited for.",
         STREET,
         (
-            *quiet("A"),
+            *stirred(),
             start_wait(boards=WITH_SHUT, since_seq={"$board": HEAD}),
             Blocking(),
             created("B"),
@@ -97,8 +91,7 @@ SCENARIOS = (
         "A board takes the membership back while the wait blocks.",
         STREET,
         (
-            *quiet("A"),
-            *on(SECOND, *quiet("B")),
+            *stirred("board", SECOND),
             start_wait(boards=BOTH, since_seq=HEADS, timeout_s=6),
             Blocking(("board", SECOND)),
             *on(SECOND, REMOVED, remembered()),

@@ -11,17 +11,17 @@ from parity.scenarios.acts import (
     idle,
     remembered,
     start_wait,
+    stirred,
     submitted,
     wait,
 )
 from parity.scenarios.review import REVIEW
-from parity.script import Blocking, Cancel, Finish, Held, Hold, Place, Release, Scenario, Seq, Unreachable
+from parity.script import Blocking, Board, Cancel, Finish, Held, Hold, Place, Release, Scenario, Seq, Unreachable
 
 LIVE = Place("live", seats=("bob",))
-POLL = Place("poll", variables={"PURSERS_WAIT_MODE": "poll"})
+POLL = Place("poll", variables={"PURSERS_WAIT_MODE": "poll"}, further=(Board("second"),))
 
-QUIET = (created("A"), canceled("A"))
-"""Something has happened, nothing is to be done."""
+QUIET = stirred()
 
 MINE = (created("A"), claimed("ann", "A"))
 

@@ -4,18 +4,17 @@ from parity.scenarios.acts import (
     BASE,
     HEAD,
     LAST,
-    annotated,
     canceled,
     caught_up,
-    claimed,
     created,
     idle,
     on,
-    quiet,
     remembered,
     start_wait,
+    stirred,
     wait,
 )
+from parity.scenarios.live import POLL
 from parity.script import Blocking, Board, Denied, Finish, Place, Scenario, Seq
 
 SECOND = "second"
@@ -38,23 +37,13 @@ ENTRY = (
         (idle(boards=BOTH, since_seq=HEADS),),
     ),
     Scenario(
-        "many-tagged",
-        "Events of both boards, in the order of the call, each with its board.",
-        MANY,
-        (
-            *on(SECOND, created("B")),
-            created("A"),
-            wait(boards=BOTH, since_seq=BASES),
-        ),
-    ),
-    Scenario(
         "many-order",
-        "The order of the call is that of the answer.",
+        "Each event has its board, in the order of the call; a board that is named twice counts once.",
         MANY,
         (
             created("A"),
             *on(SECOND, created("B")),
-            wait(boards=["$second", " $board ", "$second"][:1] + ["$board"], since_seq=BASES),
+            wait(boards=["$second", "$board", "$second"], since_seq=BASES),
         ),
     ),
     Scenario(
@@ -100,24 +89,6 @@ ENTRY = (
         ),
     ),
     Scenario(
-        "many-omitted-quiet",
-        "The same with nothing to tell.",
-        MANY,
-        (idle(boards=BOTH),),
-    ),
-    Scenario(
-        "many-one",
-        "A list of one board is still a list.",
-        MANY,
-        (created("A"), wait(boards=["$board"], since_seq={"$board": BASE})),
-    ),
-    Scenario(
-        "many-not-home",
-        "The home board need not be among them.",
-        MANY,
-        (*on(SECOND, created("B")), wait(boards=["$second"], since_seq=Seq("base", board=SECOND))),
-    ),
-    Scenario(
         "many-ahead",
         "A cursor beyond the end of one board is set back there; the warning names the board.",
         MANY,
@@ -140,35 +111,6 @@ ENTRY = (
         ),
     ),
     Scenario(
-        "many-backlog-beside-events",
-        "An event on one board, open work on the other.",
-        MANY,
-        (
-            created("A"),
-            *on(SECOND, created("B")),
-            wait(boards=BOTH, since_seq={"$board": HEAD, "$second": Seq("base", board=SECOND)}),
-        ),
-    ),
-    Scenario(
-        "many-held",
-        "News of work in hand on the other board.",
-        MANY,
-        (
-            *on(SECOND, created("B"), claimed("ann", "B"), annotated("boss", "B")),
-            wait(boards=BOTH, since_seq={"$board": HEAD, "$second": Seq("base", 1, SECOND)}),
-        ),
-    ),
-    Scenario(
-        "many-project",
-        "The project counts on every board.",
-        MANY,
-        (
-            created("A"),
-            *on(SECOND, created("B", target_url="beta/two")),
-            wait(boards=BOTH, since_seq=BASES, project="beta"),
-        ),
-    ),
-    Scenario(
         "many-name",
         "A name for one call, on every board.",
         MANY,
@@ -176,16 +118,6 @@ ENTRY = (
             created("A"),
             *on(SECOND, created("B")),
             wait(boards=BOTH, since_seq=BASES, agent_name="ann-2"),
-        ),
-    ),
-    Scenario(
-        "many-long",
-        "More than 200 events on one board are shortened there.",
-        MANY,
-        (
-            created("A"),
-            *on(THIRD, created("C"), remembered(times=201)),
-            wait(boards=["$board", "$third"], since_seq={"$board": BASE, "$third": Seq("base", board=THIRD)}),
         ),
     ),
 )
@@ -196,8 +128,7 @@ LIVE = (
         "A new ticket on the second board ends the wait.",
         MANY,
         (
-            *quiet("A"),
-            *on(SECOND, *quiet("B")),
+            *stirred("board", SECOND),
             start_wait(boards=BOTH, since_seq=HEADS),
             Blocking(("board", SECOND)),
             *on(SECOND, created("C")),
@@ -210,8 +141,7 @@ LIVE = (
         "The same without cursors.",
         MANY,
         (
-            *quiet("A"),
-            *on(SECOND, *quiet("B")),
+            *stirred("board", SECOND),
             caught_up("ann"),
             caught_up("ann", SECOND),
             start_wait(boards=BOTH),
@@ -226,24 +156,10 @@ LIVE = (
         "What is for nobody here moves the cursor of its board.",
         MANY,
         (
-            *quiet("A"),
-            *on(SECOND, *quiet("B")),
+            *stirred("board", SECOND),
             start_wait(boards=BOTH, since_seq=HEADS),
             Blocking(("board", SECOND)),
             *on(SECOND, remembered()),
-            Finish(),
-        ),
-    ),
-    Scenario(
-        "many-live-held",
-        "News of work in hand on the second board.",
-        MANY,
-        (
-            *quiet("A"),
-            *on(SECOND, created("B"), claimed("ann", "B")),
-            start_wait(boards=BOTH, since_seq=HEADS),
-            Blocking(("board", SECOND)),
-            *on(SECOND, annotated("boss", "B")),
             Finish(),
         ),
     ),
@@ -253,16 +169,42 @@ LIVE = (
         MANY,
         (
             Denied(SECOND),
-            *quiet("A"),
-            *on(SECOND, *quiet("B")),
+            *stirred("board", SECOND),
             idle(boards=ALL_THREE, since_seq={**HEADS, "$third": Seq("head", board=THIRD)}),
-            *quiet("C"),
-            *on(SECOND, *quiet("D")),
+            *stirred("board", SECOND),
             start_wait(boards=BOTH, since_seq=HEADS, timeout_s=6),
             Blocking(("board", SECOND)),
             *on(SECOND, created("E")),
             Finish(),
             Denied(SECOND, on=False),
+        ),
+    ),
+    Scenario(
+        "many-denied-seat",
+        "Where only the seat is denied its board is not polled.",
+        MANY,
+        (
+            Denied(what="seat"),
+            *stirred(),
+            start_wait(boards=["$board"], since_seq=HEAD, timeout_s=6),
+            Blocking(),
+            created("B"),
+            Finish(),
+            Denied(what="seat", on=False),
+        ),
+    ),
+    Scenario(
+        "many-polled",
+        "A seat that may only poll.",
+        POLL,
+        (
+            *stirred("board", SECOND),
+            idle(boards=BOTH, since_seq=HEADS),
+            *stirred("board", SECOND),
+            start_wait(boards=BOTH, since_seq=HEADS, timeout_s=6),
+            Blocking(("board", SECOND)),
+            *on(SECOND, created("E")),
+            Finish(),
         ),
     ),
 )

@@ -12,10 +12,10 @@ from parity.scenarios.acts import (
     created,
     idle,
     on,
-    quiet,
     review_claimed,
     review_released,
     start_wait,
+    stirred,
     submitted,
     wait,
 )
@@ -34,11 +34,10 @@ REVIEW_OFFERS = Place(
     "rex",
     seats=("ann", "ria"),
     variables={"PURSERS_CAN_REVIEW": "true", "PURSERS_CAN_WORK": "0"},
-    further=(Board(SECOND),),
 )
 
+HERE = ["$board"]
 BOTH = ["$board", "$second"]
-BASES = {"$board": BASE, "$second": Seq("base", board=SECOND)}
 HEADS = {"$board": HEAD, "$second": Seq("head", board=SECOND)}
 
 
@@ -92,26 +91,23 @@ WORK = (
         OFFERS,
         (
             created("A"),
-            wait(boards=BOTH, since_seq=BASES),
-            wait(boards=BOTH, since_seq=LAST),
-            idle(boards=BOTH, since_seq=LAST),
+            wait(boards=HERE, since_seq=BASE),
+            wait(boards=HERE, since_seq=LAST),
         ),
     ),
     Scenario("offer-omitted", "The same without a cursor.", OFFERS, (created("A"), wait(), wait())),
-    Scenario("offer-old", "An offer older than the cursor.", OFFERS, (created("A"), wait(since_seq=HEAD))),
     Scenario(
-        "offer-old-many",
-        "The same on many boards.",
+        "offer-old",
+        "An offer older than the cursor.",
         OFFERS,
-        (created("A"), wait(boards=BOTH, since_seq=HEADS)),
+        (created("A"), wait(boards=HERE, since_seq=HEAD)),
     ),
     Scenario(
         "offer-live",
         "An offer ends the wait.",
         OFFERS,
         (
-            *quiet("A"),
-            *on(SECOND, *quiet("B")),
+            *stirred("board", SECOND),
             start_wait(boards=BOTH, since_seq=HEADS),
             Blocking(("board", SECOND)),
             *on(SECOND, created("C", tier=1, skills_required=["sql"])),
@@ -125,7 +121,6 @@ WORK = (
         (
             BOB,
             created("A", **FOR_BOB),
-            is_dispatched("A", "offered"),
             idle(since_seq=BASE),
             idle(since_seq=HEAD, only_mine=False),
             BOB_GONE,
@@ -135,7 +130,7 @@ WORK = (
         "offer-nobody",
         "Nobody can do it.",
         OFFERS,
-        (created("A", skills_required=["cobol"]), idle(boards=BOTH, since_seq=BASES)),
+        (created("A", skills_required=["cobol"]), idle(boards=HERE, since_seq=BASE)),
     ),
     Scenario(
         "offer-project",
@@ -153,7 +148,8 @@ WORK = (
             wait(since_seq=BASE),
             is_dispatched("A", "broadcast"),
             wait(since_seq=LAST),
-            wait(since_seq=LAST, timeout_s=2),
+            idle(since_seq=LAST),
+            wait(since_seq=BASE),
             lifetime(120),
         ),
     ),
@@ -164,9 +160,9 @@ WORK = (
         (
             lifetime(2),
             created("A"),
-            wait(boards=BOTH, since_seq=BASES),
-            wait(boards=BOTH, since_seq=LAST),
-            wait(boards=BOTH, since_seq=LAST),
+            wait(boards=HERE, since_seq=BASE),
+            wait(boards=HERE, since_seq=LAST),
+            wait(boards=HERE, since_seq=LAST),
             lifetime(120),
         ),
     ),
@@ -190,8 +186,7 @@ WORK = (
             created("A"),
             claimed("ann", "A"),
             annotated("boss", "A"),
-            wait(since_seq=BASE),
-            wait(boards=BOTH, since_seq=BASES),
+            wait(boards=HERE, since_seq=BASE),
         ),
     ),
     Scenario(
@@ -201,25 +196,10 @@ WORK = (
         (
             created("A"),
             claimed("ann", "A"),
-            *on(SECOND, *quiet("B")),
-            start_wait(boards=BOTH, since_seq=HEADS),
-            Blocking(("board", SECOND)),
+            start_wait(boards=HERE, since_seq=HEAD),
+            Blocking(),
             annotated("boss", "A"),
             Finish(),
-        ),
-    ),
-    Scenario(
-        "offered-others",
-        "Somebody else's work.",
-        OFFERS,
-        (
-            BOB,
-            created("A", **FOR_BOB),
-            is_dispatched("A", "offered"),
-            claimed("bob", "A"),
-            annotated("boss", "A"),
-            idle(boards=BOTH, since_seq=BASES),
-            BOB_GONE,
         ),
     ),
     Scenario(
@@ -237,7 +217,7 @@ WORK = (
 )
 
 ANN = trained("ann", "worker", skills=[], tier_max=3)
-DONE = (ANN, created("A"), is_dispatched("A", "offered"), claimed("ann", "A"), submitted("ann", "A"))
+DONE = (ANN, created("A"), claimed("ann", "A"), submitted("ann", "A"))
 
 REVIEW = (
     Scenario(
@@ -250,18 +230,16 @@ REVIEW = (
         "review-offer-many",
         "The same on many boards.",
         REVIEW_OFFERS,
-        (*DONE, wait(boards=BOTH, since_seq=BASES), wait(boards=BOTH, since_seq=LAST)),
+        (*DONE, wait(boards=HERE, since_seq=BASE), wait(boards=HERE, since_seq=LAST)),
     ),
-    Scenario("review-offer-omitted", "The same without a cursor.", REVIEW_OFFERS, (*DONE, wait(boards=BOTH))),
     Scenario(
         "review-offer-live",
         "It ends the wait.",
         REVIEW_OFFERS,
         (
             *DONE[:-1],
-            *on(SECOND, *quiet("B")),
-            start_wait(boards=BOTH, since_seq=HEADS),
-            Blocking(("board", SECOND)),
+            start_wait(boards=HERE, since_seq=HEAD),
+            Blocking(),
             DONE[-1],
             Finish(),
         ),
@@ -274,10 +252,8 @@ REVIEW = (
             trained("ria", "reviewer", tier_max=3),
             ANN,
             created("A", tier=3),
-            is_dispatched("A", "offered"),
             claimed("ann", "A"),
             submitted("ann", "A"),
-            is_dispatched("A", "offered"),
             idle(since_seq=BASE),
             review_claimed("ria", "A"),
             review_released("ria", "A"),
@@ -312,12 +288,6 @@ REVIEW = (
         "The submission was canceled.",
         REVIEW_OFFERS,
         (*DONE, wait(since_seq=BASE), canceled("A"), idle(since_seq=LAST)),
-    ),
-    Scenario(
-        "review-offers-work",
-        "A reviewer who watches open work is offered none.",
-        REVIEW_OFFERS,
-        (ANN, created("A"), is_dispatched("A", "offered"), idle(boards=BOTH, since_seq=BASES, wait_for="claimable")),
     ),
 )
 

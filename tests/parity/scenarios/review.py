@@ -17,11 +17,20 @@ from parity.scenarios.acts import (
     wait,
 )
 from parity.scenarios.arguments import WORDS
-from parity.script import Place, Scenario
+from parity.script import Do, Place, Scenario, Until
 
 REVIEW = Place("review", "rex", seats=("ann", "ria"))
 
 WORK = (created("A"), claimed("ann", "A"), submitted("ann", "A", "branch_and_commit: hub/topic @ 123"))
+
+
+def claim_ttl(seconds: int) -> Do:
+    """The admin sets how long a claim lasts."""
+    return Do("boss", "board_claim_ttl_set", {"claim_ttl_s": seconds})
+
+
+BRIEFLY_TAKEN = (*WORK, claim_ttl(1), review_claimed("ria", "A"), claim_ttl(900))
+GIVEN_UP = Until(Do("boss", "board_reap"), "released")
 
 SCENARIOS = (
     Scenario("review-none", "Open work is nothing for a reviewer.", REVIEW, (created("A"), idle(since_seq=BASE))),
@@ -50,6 +59,12 @@ SCENARIOS = (
         "The other reviewer gave it back.",
         REVIEW,
         (*WORK, review_claimed("ria", "A"), review_released("ria", "A"), wait(since_seq=BASE)),
+    ),
+    Scenario(
+        "review-lapsed",
+        "The lease of the other reviewer ran out.",
+        REVIEW,
+        (*BRIEFLY_TAKEN, GIVEN_UP, wait(since_seq=BASE)),
     ),
     Scenario(
         "review-approved",
