@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from parity.compare import ABSENT, Has, Says, differing
+from parity.compare import ABSENT, Has, Says, differing, value_at
 from parity.differences import DIFFERENCES
 from parity.scenarios import ALL, SCENARIOS
 
@@ -43,6 +43,11 @@ def test_what_differs_is_found() -> None:
         ("new", ABSENT, None),
     ]
     assert list(differing([1, [2]], [1, [3]])) == [("1.0", 2, 3)]
+
+
+def test_what_is_at_a_path() -> None:
+    found = {"a": [{"b": None}], "c": {"0": 1}}
+    assert [value_at(found, path) for path in ("a.0.b", "c.0", "a.1.b", "a.b", "d")] == [None, 1, *[ABSENT] * 3]
 
 
 def test_patterns() -> None:

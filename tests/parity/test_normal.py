@@ -31,9 +31,30 @@ def test_names_times_and_places_in_the_journal_are_replaced() -> None:
     }
 
 
+def test_each_board_has_its_own_places() -> None:
+    names = {"alpha": "<board>", "beta": "<second>"}
+    found = {
+        "new_seq": {"alpha": 42, "beta": 7, "gamma": 3},
+        "events": [{"board_id": "beta", "seq": 6, "offer": {"board_id": "beta"}}, {"board_id": "alpha", "seq": 41}],
+        "warnings": {"beta": [{"requested_cursor": 9}]},
+        "dropped": {"alpha": 42},
+    }
+    assert normal(found, names, {"alpha": 40, "beta": 5}) == {
+        "new_seq": {"<board>": "base+2", "<second>": "base+2", "gamma": 3},
+        "events": [
+            {"board_id": "<second>", "seq": "base+1", "offer": {"board_id": "<second>"}},
+            {"board_id": "<board>", "seq": "base+1"},
+        ],
+        "warnings": {"<second>": [{"requested_cursor": "base+4"}]},
+        "dropped": {"<board>": 42},
+    }
+
+
 def test_a_duration_becomes_what_it_means() -> None:
     waited = [normal({"waited_s": seconds}, {}, HOME, 2.0)["waited_s"] for seconds in (0.0, 0.01, 1.98, 2.0, 2.1)]
     assert waited == ["nothing", "less than timeout_s", "less than timeout_s", "all of timeout_s", "all of timeout_s"]
+    many = {"mode_by_board": {}, "waited_s": 0.0}
+    assert normal(many, {}, HOME, 2.0)["waited_s"] == "less than timeout_s"
     assert normal({"mode": "error", "waited_s": 0.3}, {}, HOME) == {"mode": "error", "waited_s": "(some)"}
 
 

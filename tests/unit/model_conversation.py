@@ -5,7 +5,7 @@ was at no moment for it must not. In between (a ticket that changed under the re
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -29,6 +29,7 @@ from pursersd.waits.caller import Caller
 from unit.model_central import PRINCIPAL, ModelBoard, Row
 from unit.virtual_time import now
 
+SCAN = 30.0
 NO_SCAN = 1e6
 """Seconds between looks at the open work that would hide a wait which was not woken."""
 
@@ -302,8 +303,10 @@ class Conversation:
         """Wait until there is nothing more to be told; then all open work that is for it has been told of."""
         await self.stop()
         self.delivered = (True,)
+        self._caller = replace(self._caller, settings=replace(self._caller.settings, scan_interval_s=SCAN))
         for _ in range(20):
-            if not (await self.wait(1)).events:
+            # A live offer comes again with each result that tells of none (bridge.md §2.6, final reconcile).
+            if all(event["reason"] == "reconciled" for event in (await self.wait(2 * SCAN)).events):
                 break
         else:
             raise AssertionError(f"{self.name}: is told the same again and again")

@@ -137,6 +137,27 @@ async def test_without_overlap_the_old_is_closed_before_the_next_is_asked_for() 
         assert scene.kept.reconnects == 0
 
 
+async def test_without_overlap_central_has_time_to_notice_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends after the next one began would take the liveness of its seats with it (central.md §4.4)."""
+    pauses: list[float] = []
+    sleep = anyio.sleep
+
+    async def noted(seconds: float) -> None:
+        if seconds > 0.01:
+            pauses.append(seconds)
+        await sleep(0)
+
+    async with running(overlap=False) as scene:
+        monkeypatch.setattr(anyio, "sleep", noted)
+        scene.kept.want("a")
+        await scene.until(lambda: scene.kept.covered == {"a"})
+        assert pauses == []
+        scene.kept.want(("a", "b"))
+        await scene.until(lambda: scene.kept.covered == {"a", "b"})
+        assert pauses == [pytest.approx(streams.APART)]
+        assert scene.script.log == ["open a", "close a", "open a b"]
+
+
 @pytest.mark.parametrize("overlap", [True, False])
 async def test_several_wishes_in_a_moment_are_one_stream(overlap: bool) -> None:
     async with running(overlap=overlap) as scene:

@@ -37,10 +37,18 @@ FIRST_RETRY, LAST_RETRY = 0.2, 5.0
 class BoardFeed:
     """All waiters of one board of one pool. `run()` and `sweep()` are owned by the pool's feed."""
 
-    def __init__(self, pool: Pool, seats: Seats, board: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        seats: Seats,
+        board: str,
+        *,
+        catchup: Catchup | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.board = board
         self.reads = SharedReads(pool, board)
-        self.catchup = Catchup(pool, seats)
+        self.catchup = catchup or Catchup(pool, seats)
         self.waiters: list[Waiter] = []
         self._by_seat: dict[str, list[Waiter]] = {}
         """The same by the URI of their seats: an event for two hundred seats cues each of them."""

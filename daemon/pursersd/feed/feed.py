@@ -12,6 +12,7 @@ from pursersd.central.pool import Pool
 from pursersd.central.streams import KeptStream
 from pursersd.errors import CentralError, Overloaded, Unreachable
 from pursersd.feed.board import BoardFeed
+from pursersd.feed.catchup import Catchup
 from pursersd.feed.waiter import Bell, Waiter
 from pursersd.ids import journal_uri
 from pursersd.seats.seat import Seat, Seats
@@ -40,6 +41,8 @@ class Feed:
         """Set once `run()` can take waiters."""
         self._pool = pool
         self._seats = seats
+        self._catchup = Catchup(pool, seats)
+        """Outlives the boards: an acknowledgement may still run when nobody waits on its board any more."""
         self._clock = clock
         self._lingering: dict[Seat, float] = {}
         self._linger_changed = anyio.Event()
@@ -66,7 +69,8 @@ class Feed:
         waiter = Waiter(seat, push=push, bell=bell)
         waiter.uncovered = seat.uri not in self.seats.covered
         board.add(waiter)
-        self._lingering.pop(seat, None)
+        if push:  # one that polls is no reason to take the seat out of the streams
+            self._lingering.pop(seat, None)
         self.journals.retry()
         self.seats.retry()
         self._wish()
@@ -146,7 +150,9 @@ class Feed:
         board = self.boards.get(name)
         if board is None:
             assert self._tasks is not None, "the feed is not running"
-            board = self.boards[name] = BoardFeed(self._pool, self._seats, name, clock=self._clock)
+            board = self.boards[name] = BoardFeed(
+                self._pool, self._seats, name, catchup=self._catchup, clock=self._clock
+            )
             if journal_uri(name) in self.journals.covered:  # for the last wait on it, which has only just gone
                 board.is_covered = True
                 board.settled.set()

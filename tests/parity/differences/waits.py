@@ -86,8 +86,10 @@ WAITS = (
     ),
     Difference(
         "offers-of-names",
-        "A name for one call has its own offers looked up; the bridge asks for those of the conversation's seat.",
+        "A name for one call has its own offers looked up; the bridge asks for those of the conversation's seat, unless Central "
+        "takes more than 50 ms to tell them.",
         {"offer-name": told(3, OFFER_A, reason="reconciled")},
+        always=False,
     ),
     Difference(
         "offers-before-timeout",

@@ -60,7 +60,7 @@ SCENARIOS = (
     Scenario("cursor-huge", "A cursor that no journal can reach.", WORDS, (idle(since_seq=2**63),)),
     Scenario("cursor-largest", "The largest that Central's database can hold.", WORDS, (idle(since_seq=2**63 - 1),)),
     Scenario("cursor-true", "true is 1.", WORDS, (idle(since_seq=True, project="none"),)),
-    Scenario("digits", "Digits in a text are a number.", WORDS, (idle(since_seq="0", timeout_s="1", project="none"),)),
+    Scenario("digits", "Digits in a text are a number.", WORDS, (idle(since_seq="0", timeout_s="2", project="none"),)),
     Scenario("json-in-text", "A text may hold JSON.", WORDS, (created("A"), wait(since_seq=BASE, boards="null"))),
     Scenario("undeclared", "Other arguments are ignored.", WORDS, (created("A"), wait(since_seq=BASE, colour="blue"))),
     Scenario("no-such-tool", "There is no such tool.", WORDS, (Call("a2a_sleep", {}),)),

@@ -28,7 +28,7 @@ SCENARIOS = (
         STREET,
         (
             *stirred(),
-            start_wait(boards=WITH_SHUT, since_seq={"$board": HEAD}),
+            start_wait(boards=WITH_SHUT, since_seq={"$board": HEAD}, timeout_s=6),
             Blocking(),
             created("B"),
             Finish(),

@@ -129,7 +129,7 @@ LIVE = (
         MANY,
         (
             *stirred("board", SECOND),
-            start_wait(boards=BOTH, since_seq=HEADS),
+            start_wait(boards=BOTH, since_seq=HEADS, timeout_s=6),
             Blocking(("board", SECOND)),
             *on(SECOND, created("C")),
             Finish(),
@@ -144,7 +144,7 @@ LIVE = (
             *stirred("board", SECOND),
             caught_up("ann"),
             caught_up("ann", SECOND),
-            start_wait(boards=BOTH),
+            start_wait(boards=BOTH, timeout_s=6),
             Blocking(("board", SECOND)),
             *on(SECOND, created("C")),
             Finish(),

@@ -108,7 +108,7 @@ WORK = (
         OFFERS,
         (
             *stirred("board", SECOND),
-            start_wait(boards=BOTH, since_seq=HEADS),
+            start_wait(boards=BOTH, since_seq=HEADS, timeout_s=6),
             Blocking(("board", SECOND)),
             *on(SECOND, created("C", tier=1, skills_required=["sql"])),
             Finish(),
@@ -196,7 +196,7 @@ WORK = (
         (
             created("A"),
             claimed("ann", "A"),
-            start_wait(boards=HERE, since_seq=HEAD),
+            start_wait(boards=HERE, since_seq=HEAD, timeout_s=6),
             Blocking(),
             annotated("boss", "A"),
             Finish(),
@@ -238,7 +238,7 @@ REVIEW = (
         REVIEW_OFFERS,
         (
             *DONE[:-1],
-            start_wait(boards=HERE, since_seq=HEAD),
+            start_wait(boards=HERE, since_seq=HEAD, timeout_s=6),
             Blocking(),
             DONE[-1],
             Finish(),

@@ -230,7 +230,7 @@ ROUTES = (
         (
             MAPPED,
             *stirred("board", SECOND),
-            start_wait(boards="registry", since_seq=TWO_HEADS),
+            start_wait(boards="registry", since_seq=TWO_HEADS, timeout_s=6),
             Blocking(("board", SECOND)),
             *on(SECOND, created("C", target_url="alpha/one")),
             Finish(),
