@@ -15,7 +15,7 @@ from rig.plain import ToolFailed
 from rig.shim import Ended, RpcError
 
 SIDES: tuple[SideName, ...] = ("bridge", "ours")
-AT_ONCE = 6
+AT_ONCE = 8
 """Stages in use at the same time."""
 
 FAILURES = (AssertionError, Ended, RpcError, ToolFailed, OSError, LookupError)

@@ -1,4 +1,4 @@
-"""Outcomes without what differs from run to run: names, times, and where the journal stood."""
+"""Outcomes without what differs from run to run: names, times, where the journal stood, whose call noticed an expiry."""
 
 import json
 import re
@@ -11,6 +11,7 @@ SEQS = frozenset({"seq", "new_seq", "requested_cursor", "clamped_cursor", "ackno
 ROUNDING = 0.01  # seconds that waited_s may lack because it is rounded
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_REAPER = re.compile(r"(?<=board-reaper:)PR-[0-9a-f]+")
 _EVENT_ID = re.compile(r"EV-[0-9a-f]{12}-\d{20}")
 
 
@@ -36,6 +37,7 @@ def normal(data: Any, names: Mapping[str, str], bases: Mapping[str, int], timeou
     home = next(iter(bases.values()))
 
     def text(value: str) -> str:
+        value = _REAPER.sub("<whoever called>", value)
         for name, placeholder in ordered:
             value = value.replace(name, placeholder)
         return _EVENT_ID.sub("<event id>", _TIME.sub("<time>", value))

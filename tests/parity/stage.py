@@ -45,16 +45,19 @@ SideName = Literal["bridge", "ours"]
 
 
 class Muffled(Proxy):
-    """The network of the bridge. It denies what the bridge opens beside its waits: a subscription with journals alone.
+    """The network of the bridge. It refuses what the bridge does beside its calls, to keep leases: a subscription with
+    journals alone, at whose every cue all boards of the registry are joined, and these joins.
 
-    At every cue of that one the bridge's keepalive reads the registry and joins all boards again, also between its calls.
     Nothing of it is compared, and it would take more time than all the rest.
     """
 
-    def denied(self, seen: Seen) -> str | None:
-        """Called by a relay: the resource of a listen that shall be denied."""
+    def refusal(self, seen: Seen) -> str | None:
+        """Called by a relay: the words in which the request shall be refused."""
         has_seat = any("/agent/" in uri for uri in seen.uris)
-        return super().denied(seen) if has_seat else next(iter(seen.uris), None)
+        joins = seen.tool == "board_join" and "renewal_source" in seen.arguments
+        if joins or (seen.uris and not has_seat):
+            return "this keepalive is not compared"
+        return super().refusal(seen)
 
 
 class Stage:

@@ -14,6 +14,7 @@ def test_names_times_and_places_in_the_journal_are_replaced() -> None:
         "payload_ref": "board://alpha/ticket/TK-1",
         "occurred_at": "2026-07-28T10:00:00.123456+00:00",
         "rejection_count": 42,
+        "actor": "board-reaper:PR-0f",
     }
     assert normal({"new_seq": 40, "events": [event], "alpha": None}, names, {"alpha": 41}) == {
         "new_seq": "base-1",
@@ -25,6 +26,7 @@ def test_names_times_and_places_in_the_journal_are_replaced() -> None:
                 "payload_ref": "board://<board>/ticket/<A>",
                 "occurred_at": "<time>",
                 "rejection_count": 42,
+                "actor": "board-reaper:<whoever called>",
             }
         ],
         "<board>": None,

@@ -160,9 +160,10 @@ class Proxy:
         self._dropping[name] -= 1
         return True
 
-    def denied(self, seen: Seen) -> str | None:
-        """Called by a relay: the resource of a listen that shall be denied."""
-        return next((uri for uri in seen.uris if uri in self._denied), None)
+    def refusal(self, seen: Seen) -> str | None:
+        """Called by a relay: the words in which the request shall be refused."""
+        uri = next((uri for uri in seen.uris if uri in self._denied), None)
+        return uri and f"subscription denied: principal is not authorized for resource {uri}"
 
     # In the thread -------------------------------------------------------------------------------------------------
 

@@ -63,8 +63,8 @@ class Faults(Protocol):
     def drops_answer(self, seen: Seen) -> bool:
         """Whether the answer shall never arrive; asked once per request."""
 
-    def denied(self, seen: Seen) -> str | None:
-        """The resource of a listen that shall be denied in Central's place."""
+    def refusal(self, seen: Seen) -> str | None:
+        """The words in which the request shall be refused in Central's place."""
 
 
 class Relay:
@@ -150,8 +150,8 @@ class Relay:
         seen = _seen(self.number, request, body)
         self._faults.note(seen)
         await self._faults.gate(seen)
-        if (uri := self._faults.denied(seen)) is not None:
-            await _deny(client, seen, uri)
+        if (words := self._faults.refusal(seen)) is not None:
+            await _refuse(client, seen, words)
             return False
         for event in (request, h11.Data(body), h11.EndOfMessage()) if body else (request, h11.EndOfMessage()):
             await upstream.send(event)
@@ -241,10 +241,9 @@ class _Wire:
             await self._writer.wait_closed()
 
 
-async def _deny(client: _Wire, seen: Seen, uri: str) -> None:
-    """Answer a listen as Central does when its principal may not have a resource (central.md §4.2)."""
-    refusal = f"subscription denied: principal is not authorized for resource {uri}"
-    error = {"code": -32600, "message": refusal}
+async def _refuse(client: _Wire, seen: Seen, words: str) -> None:
+    """Answer as Central does to a request that its principal may not make, such as a listen (central.md §4.2)."""
+    error = {"code": -32600, "message": words}
     body = json.dumps({"jsonrpc": "2.0", "id": seen.rpc_id, "error": error}).encode()
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
     for event in (h11.Response(status_code=400, headers=headers), h11.Data(body), h11.EndOfMessage()):

@@ -274,6 +274,21 @@ def test_the_caller_s_cursor_is_given_back_as_it_was(requested: Json, cursor: Js
     assert found["mode_by_board"] == {"a": "error", "b": "error"}
 
 
+def test_a_refusal_that_is_a_sentence_ends_once() -> None:
+    found = none_joined(
+        boards=["a"],
+        skipped={"a": "No such board. Check its name."},
+        final=True,
+        requested=("a",),
+        caller_cursor=5,
+        wait_mode="push",
+        home="home",
+        waited_s=0.0,
+    )
+    assert "a: No such board. Check its name. Ask the boards' admin" in found["error"]["detail"]
+    assert found["skipped_boards"] == {"a": "No such board. Check its name."}
+
+
 def test_the_text_names_some_boards_and_the_map_all() -> None:
     found = refused(boards=tuple("abcdefg"))
     assert f"e: {REFUSED}; and 2 more. " in found["error"]["detail"]

@@ -24,8 +24,8 @@ def wait(**arguments: Any) -> Call:
 
 
 def idle(**arguments: Any) -> Call:
-    """a2a_wait that has nothing to return, at least on one side."""
-    return Call("a2a_wait", {"timeout_s": 2, **arguments})
+    """a2a_wait that has nothing to return, at least on one side. The bridge begins slowly with many boards."""
+    return Call("a2a_wait", {"timeout_s": 4 if "boards" in arguments else 2, **arguments})
 
 
 def start_wait(**arguments: Any) -> Start:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from parity.scenarios.acts import BASE, annotated, claimed, created, idle, wait
 from parity.scenarios.held import HELD
-from parity.script import Call, Do, Exists, Handshake, Place, Scenario, Seq, Step
+from parity.script import Board, Call, Do, Exists, Handshake, Place, Scenario, Seq, Step
 
-UNDECLARED = Place("undeclared", variables={"PURSERS_ROLE": None})
+UNDECLARED = Place("undeclared", "moe", seats=("ann",), further=(Board("audit", {"moe": "reviewer"}),))
+"""Central chooses the role: another one on each board."""
 
 TROUBLE = {
     "no-token": Place("no-token", variables={"ONBOARD_CENTRAL_TOKEN": None}),

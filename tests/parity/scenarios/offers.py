@@ -7,7 +7,6 @@ from parity.scenarios.acts import (
     HEAD,
     LAST,
     annotated,
-    canceled,
     claimed,
     created,
     idle,
@@ -84,16 +83,6 @@ WORK = (
         "An offer to this seat; as long as it stands, the next wait tells it again, but not at once for ever.",
         OFFERS,
         (created("A"), wait(since_seq=BASE), wait(since_seq=LAST), idle(since_seq=LAST)),
-    ),
-    Scenario(
-        "offer-many",
-        "The same on many boards.",
-        OFFERS,
-        (
-            created("A"),
-            wait(boards=HERE, since_seq=BASE),
-            wait(boards=HERE, since_seq=LAST),
-        ),
     ),
     Scenario("offer-omitted", "The same without a cursor.", OFFERS, (created("A"), wait(), wait())),
     Scenario(
@@ -173,12 +162,6 @@ WORK = (
         (created("A"), wait(since_seq=BASE), withdrawn("ann", "A"), wait(since_seq=LAST)),
     ),
     Scenario(
-        "offer-canceled",
-        "The offered ticket was canceled.",
-        OFFERS,
-        (created("A"), wait(since_seq=BASE), canceled("A"), idle(since_seq=LAST)),
-    ),
-    Scenario(
         "offered-held",
         "News of work in hand.",
         OFFERS,
@@ -225,12 +208,6 @@ REVIEW = (
         "A submission is offered to this reviewer.",
         REVIEW_OFFERS,
         (idle(since_seq=HEAD), *DONE, wait(since_seq=BASE), wait(since_seq=LAST), idle(since_seq=LAST)),
-    ),
-    Scenario(
-        "review-offer-many",
-        "The same on many boards.",
-        REVIEW_OFFERS,
-        (*DONE, wait(boards=HERE, since_seq=BASE), wait(boards=HERE, since_seq=LAST)),
     ),
     Scenario(
         "review-offer-live",
@@ -282,12 +259,6 @@ REVIEW = (
             wait(since_seq=HEAD),
             lifetime(120),
         ),
-    ),
-    Scenario(
-        "review-offer-canceled",
-        "The submission was canceled.",
-        REVIEW_OFFERS,
-        (*DONE, wait(since_seq=BASE), canceled("A"), idle(since_seq=LAST)),
     ),
 )
 

@@ -1,11 +1,11 @@
 """Views by role: leads, and a seat that is another one on each board."""
 
 from parity.scenarios.acts import BASE, claimed, created, idle, on, submitted, wait
+from parity.scenarios.identity import UNDECLARED
 from parity.script import Board, Place, Scenario, Seq
 
 LEAD = Place("lead", "cora", further=(Board("audit", {"cora": "reviewer"}),))
 CONDUCTOR = Place("conductor", "cora", variables={"PURSERS_ROLE": "orchestrator"}, further=(Board("second"),))
-MIXED = Place("mixed", "moe", seats=("ann",), further=(Board("audit", {"moe": "reviewer"}),))
 
 SUBMITTED = on("audit", created("B"), claimed("ann", "B"), submitted("ann", "B"))
 AUDIT_BASE = {"$board": BASE, "$audit": Seq("base", board="audit")}
@@ -52,19 +52,13 @@ SCENARIOS = (
     Scenario(
         "mixed-auto",
         "Where Central chooses the role, each board has its own view.",
-        MIXED,
+        UNDECLARED,
         (created("A"), *SUBMITTED, wait(boards=["$board", "$audit"], since_seq=AUDIT_BASE)),
     ),
     Scenario(
         "mixed-submitted",
         "One board on which the view is not allowed is enough to refuse the call.",
-        MIXED,
+        UNDECLARED,
         (created("A"), *SUBMITTED, idle(boards=["$board", "$audit"], since_seq=AUDIT_BASE, wait_for="submitted")),
-    ),
-    Scenario(
-        "mixed-claimable",
-        "The view may be named for all.",
-        MIXED,
-        (created("A"), *SUBMITTED, wait(boards=["$board", "$audit"], since_seq=AUDIT_BASE, wait_for="claimable")),
     ),
 )

@@ -126,12 +126,6 @@ BOARDS = (
         ),
     ),
     Scenario(
-        "boards-without-home",
-        "The home board is always there; a board that is not is left out of the map.",
-        REGISTRY,
-        (*ON_EACH, stored(beta=project("$second", "beta")), everywhere(since_seq=BASES)),
-    ),
-    Scenario(
         "boards-unknown",
         "A board that does not exist is not founded.",
         REGISTRY,
