@@ -132,10 +132,9 @@ class ModelBoard:
         """Every cue that reached the daemon."""
         return self._central.cues
 
-    @property
-    def listeners(self) -> set[str]:
-        """The seats that Central takes for live."""
-        return self._central.listeners
+    def is_live(self, agent: str) -> bool:
+        """Whether Central takes the seat for live, or has denied to listen to it."""
+        return agent_uri(self.name, agent) in self._central.listeners | self._central.was_denied
 
     # --- what happens on it -----------------------------------------------------------------------------------------
 
@@ -247,6 +246,7 @@ class ModelBoard:
         return agent
 
     def compact(self, keep: int) -> None:
+        """Forget the journal but for its last rows."""
         self.compacted_through = max(self.compacted_through, self.head - keep)
 
     def _others(self, actor: str | None) -> frozenset[str]:
@@ -391,6 +391,7 @@ class ModelCentral:
         self.listeners: set[str] = set()
         """Seats that Central takes for live: a set, from which the older of two streams takes what the newer put in."""
         self.denied: set[str] = set()
+        self.was_denied: set[str] = set()
         self.streams: list[_Stream] = []
         self.changed = 0.0
         """When something was written last, or a stream opened or closed."""
@@ -421,6 +422,17 @@ class ModelCentral:
         self._era += 1
         for stream in self.streams:
             stream.cut(Unreachable("the connection was reset"))
+
+    def deny(self, part: Literal["journal", "agent"]) -> None:
+        """What is open of stream J or S may not be listened to any more."""
+        for stream in self._of(part):
+            self.denied |= stream.uris
+        self.was_denied |= self.denied
+        self.cut(part)
+
+    def allow(self) -> None:
+        """Everything may be listened to again."""
+        self.denied.clear()
 
     def down(self, mode: Mode) -> None:
         """`down`: Central is gone. `refusing`: it takes no new connection, yet its streams live. `overloaded`: HTTP 503."""

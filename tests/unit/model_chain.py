@@ -194,7 +194,7 @@ class Chain:
         left = self.board.visible(self.agent, self.cursor)
         assert not left, f"{self.name}: was not told of {left} after {self.cursor}"
         if self.push:
-            assert agent_uri(self.board.name, self.agent) in self.board.listeners, f"{self.name}: is not live"
+            assert self.board.is_live(self.agent), f"{self.name}: is not live"
 
     async def last(self) -> None:
         """Nothing more to ask."""

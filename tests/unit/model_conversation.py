@@ -29,7 +29,9 @@ from pursersd.waits.caller import Caller
 from unit.model_central import PRINCIPAL, ModelBoard, Row
 from unit.virtual_time import now
 
-SCAN = 30.0
+SCAN = 5.0
+LAST = 40
+"""Seconds of a wait after which nobody else's claim on open work counts any more (rules/awards)."""
 NO_SCAN = 1e6
 """Seconds between looks at the open work that would hide a wait which was not woken."""
 
@@ -306,7 +308,7 @@ class Conversation:
         self._caller = replace(self._caller, settings=replace(self._caller.settings, scan_interval_s=SCAN))
         for _ in range(20):
             # A live offer comes again with each result that tells of none (bridge.md §2.6, final reconcile).
-            if all(event["reason"] == "reconciled" for event in (await self.wait(2 * SCAN)).events):
+            if all(event["reason"] == "reconciled" for event in (await self.wait(LAST)).events):
                 break
         else:
             raise AssertionError(f"{self.name}: is told the same again and again")

@@ -28,7 +28,7 @@ ACTORS = ("boss", *SEATS)
 BOARDS = ("a", "b")
 PAUSES = (0.0, 0.001, 0.002, 0.003, 0.004, 0.005, 0.01, 0.02, 0.04, 0.06, 0.1, 0.3, 3.0, 70.0)
 DELAYS = (0.0, 0.001, 0.002, 0.003, 0.005, 0.01, 0.03, 0.1, 0.3)
-REST = 40.0
+REST = 30.0
 """Seconds after which everything must have been told: more than the longest pause between two attempts."""
 
 ACTS: dict[str, list[Step]] = {
@@ -43,12 +43,14 @@ ACTS: dict[str, list[Step]] = {
     "other": [(name, actor) for name in ("announce", "change_state", "whisper") for actor in ACTORS],
     "seat": [(name, actor, seat) for name in ("rename", "retire") for actor in ("boss", "s0", "s1") for seat in SEATS],
     "archive": [("archive",)],
+    "compact": [("compact", keep) for keep in (2, 3)],
 }
 FAULTS: dict[str, list[Step]] = {
     "journal": [("cut", "journal"), ("overflow", "journal")],
     "agent": [("cut", "agent"), ("overflow", "agent")],
     "reset": [("reset",)],
     "outage": [("down", mode) for mode in ("down", "refusing", "overloaded", "up", "up", "up")],
+    "denial": [("deny", "journal"), ("deny", "agent"), ("allow",)],
 }
 PLAIN = {
     "pace": 0.0,
@@ -141,8 +143,8 @@ def invented(number: int, *, talking: bool = False) -> Play:
             **common,
             omits=chance.random() < 0.4,
             only_mine=chance.random() < 0.5,
-            timeout_s=chance.choice([1, 5, 30, 500]),
-            think=chance.choice([0.1, 0.1, 0.5, 5.0]),
+            timeout_s=chance.choice([1, 5, 500, 500]),
+            think=chance.choice([0.1, 1.0, 5.0]),
             delivered=chance.choice([(True,), (True,), (True, False), (False, True, True)]),
         )
 
@@ -240,11 +242,12 @@ async def _do(step: Step, model: ModelCentral, chains: Sequence[Chain | Conversa
 
 
 def _act(board: ModelBoard, name: str, arguments: Sequence[Any]) -> None:
-    if name in OF_TICKETS and not board.tickets:
-        return
-    tickets = list(board.tickets)
-    named = [tickets[a % len(tickets)] if isinstance(a, int) else a for a in arguments]
-    getattr(board, name)(*(board.agent(a) if a in ACTORS else a for a in named))
+    if name in OF_TICKETS:
+        if not board.tickets:
+            return
+        tickets = list(board.tickets)
+        arguments = [tickets[a % len(tickets)] if isinstance(a, int) else a for a in arguments]
+    getattr(board, name)(*(board.agent(a) if a in ACTORS else a for a in arguments))
 
 
 def shorter(play: Play, fails: Callable[[Play], bool]) -> Play:

@@ -1,6 +1,7 @@
 """The feed of one board: cues make waiters dirty, reads make them clean, one read serves many where the rule allows it."""
 
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -62,6 +63,8 @@ class BoardFeed:
         """Set once the journal stream has covered or refused the board, or Central turned out to be unreachable."""
         self._seats = seats
         self._work = anyio.Event()
+        self._next_poll = 0.0
+        """When, on the event loop's clock, the polled waiters are read again."""
 
     # --- what the streams say ---------------------------------------------------------------------------------------
 
@@ -158,14 +161,19 @@ class BoardFeed:
             log.info("board %s: keepalive join failed: %s", self.board, error)
 
     async def _wait_for_work(self) -> None:
-        with anyio.move_on_after(POLL if any(self.polls(w) for w in self.waiters) else None) as clock:
+        """Until somebody may be due: by a cue, by what a wait did, or by the clock for those that are polled."""
+        polled = any(self.polls(w) for w in self.waiters)
+        with anyio.CancelScope(deadline=self._next_poll if polled else math.inf):
             await self._work.wait()
             await anyio.sleep(COALESCE)
         self._work = anyio.Event()
-        if clock.cancelled_caught:
-            for waiter in self.waiters:
-                if self.polls(waiter):
-                    waiter.mark("gap")
+        # Others that work more often must not put off the polling: it has a time of its own.
+        if polled and anyio.current_time() < self._next_poll:
+            return
+        self._next_poll = anyio.current_time() + POLL
+        for waiter in self.waiters if polled else ():
+            if self.polls(waiter):
+                waiter.mark("gap")
 
     async def _round(self) -> None:
         """One read for each group of due waiters with the same cursor, more where the page cannot be shared."""

@@ -67,7 +67,14 @@ class Catchup:
             return
         arguments = {**_arguments(seat, cursor - 1), "limit": 1, "touch": True, "ack": True}
         async with self._own_cursor[seat.agent_id]:
-            await self._pool.read("board_catchup", arguments, generation=seat.generation)
+            try:
+                await self._pool.read("board_catchup", arguments, generation=seat.generation)
+            except ToolFailed as error:
+                if not needs_rejoin(error):
+                    raise
+                # Reading is allowed to a seat that left, this is not: the caller would be given the same for ever.
+                seat = await self._seats.rejoin(seat)
+                await self._pool.read("board_catchup", arguments, generation=seat.generation)
 
     async def _page(self, seat: Seat, cursor: int | None, background: bool) -> dict[str, Any]:
         try:

@@ -6,6 +6,7 @@ said that the seat is no longer active, and rarely as a keepalive.
 """
 
 import logging
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 
 JOIN_TIMEOUT = 10.0
 """Seconds until a join counts as failed (bridge.md §1.7)."""
+
+_NOW = sys.maxsize
 
 _INACTIVE = ("call board_onboard or board_join before more work", "agent is not a member of this board")
 _STALE_GENERATION = "stale or missing board generation"
@@ -70,7 +73,7 @@ class Seats:
         self._joined: dict[SeatRequest, Seat] = {}
         self._joining: dict[SeatRequest, anyio.Lock] = {}
         self._confirmed: dict[SeatRequest, int] = {}
-        """Up to which place in the journal nothing can have ended the membership of a joined seat."""
+        """Up to which place in the journal nothing can have ended the membership of a joined seat; _NOW: it just joined."""
 
     async def join(self, request: SeatRequest) -> Seat:
         """The seat, joined by the first who asks and shared by the rest.
@@ -78,6 +81,8 @@ class Seats:
         Raises UnknownBoard, ToolFailed when Central refuses, Unreachable after JOIN_TIMEOUT, and other CentralErrors.
         """
         if seat := self._joined.get(request):
+            if self._confirmed.get(request) == _NOW:
+                del self._confirmed[request]  # it was joined for something else, some time ago
             return seat
         try:
             with anyio.fail_after(JOIN_TIMEOUT):
@@ -86,6 +91,7 @@ class Seats:
                         return seat
                     await self._pool.require_board(request.board)
                     seat = self._joined[request] = await self._send(request, "model")
+                    self._confirmed[request] = _NOW
                     return seat
         except TimeoutError as error:
             raise Unreachable(f"Central did not answer the join of {request.board} in {JOIN_TIMEOUT:.0f} s") from error
@@ -107,7 +113,7 @@ class Seats:
         One that handed its work off, was retired or went stale still reads but is told nothing any more (central.md §5), and
         the event that says so is hidden from the seat itself. So `hidden` rows since we looked last cost a keepalive join.
         """
-        known = self._confirmed.get(seat.request, head)
+        known = self._confirmed.get(seat.request, 0)
         if hidden and head > known:
             await self.keepalive(seat)
         self._confirmed[seat.request] = head
