@@ -30,6 +30,7 @@ LAYERS = {
     "pursersd.api": 10,
     "pursersd.errors": 10,
     "pursersd.ids": 10,
+    "pursersd.secret": 10,
     "pursersd.settings": 12,
     "pursersd.rules": 11,
     "pursersd.log": 12,
@@ -63,7 +64,7 @@ CROSSING = {
     "pursers_shim": (),
 }
 
-PURE = ("pursersd.rules", "pursersd.settings", "pursersd.ids", "pursersd.health")
+PURE = ("pursersd.secret", "pursersd.rules", "pursersd.settings", "pursersd.ids", "pursersd.health")
 IMPURE = {"anyio", "asyncio", "httpx2", "mcp", "socket", "subprocess", "sqlite3", "threading"}
 
 

@@ -11,11 +11,12 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from pursersd.rules.capabilities import capabilities
-from pursersd.rules.credential import ReadFile, Secret, resolve_token
+from pursersd.rules.credential import ReadFile, resolve_token
 from pursersd.rules.environment import Reader
 from pursersd.rules.hosts import HostProfile, profile
+from pursersd.secret import Secret
 
-__all__ = ["DEFAULT_BOARD", "DEFAULT_NAME", "DEFAULT_URL", "ROLES", "Secret", "Settings", "resolve"]
+__all__ = ["DEFAULT_BOARD", "DEFAULT_NAME", "DEFAULT_URL", "ROLES", "Settings", "resolve"]
 
 DEFAULT_URL = "http://127.0.0.1:8766/mcp"
 DEFAULT_BOARD = "pursers"

@@ -13,7 +13,7 @@ from pursersd.feed.catchup import position_after
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.feed.waiter import Page, Waiter
 from pursersd.seats.seat import SeatRequest
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 
 PATIENCE = 15.0  # seconds for something that must happen
 

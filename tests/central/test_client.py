@@ -18,7 +18,7 @@ from pursersd.errors import (
     Unreachable,
 )
 from pursersd.ids import journal_uri
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 from rig.central import ADMIN_SEAT, Central, free_port
 
 pytestmark = pytest.mark.anyio

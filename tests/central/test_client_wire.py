@@ -19,7 +19,7 @@ from pursersd.errors import (
     ProtocolRefused,
     Unreachable,
 )
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 
 pytestmark = pytest.mark.anyio
 

@@ -22,7 +22,7 @@ from pursersd.feed.feed import Feed
 from pursersd.feed.waiter import Waiter
 from pursersd.ids import agent_uri
 from pursersd.seats.seat import Seat, SeatRequest, Seats
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 from unit.model_central import ModelBoard, ModelCentral, Read, Row
 from unit.virtual_time import now
 

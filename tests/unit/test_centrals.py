@@ -12,7 +12,7 @@ from pursersd.central.pool import PoolKey
 from pursersd.errors import CentralError, Forbidden, Overloaded, Unauthenticated, Unreachable
 from pursersd.feed import centrals as centrals_module
 from pursersd.feed.centrals import Central, Centrals
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 from unit.scripted_pool import seat
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 from pursersd import log as daemon_log
 from pursersd.errors import OwnershipError
 from pursersd.log import KEPT, Redactor, set_up
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 
 TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJhIn0.c2ln-bmF0_dXJl"
 DOOR = "prs1.eyJiIjoiYiIsInIiOiJ3b3JrZXIifQ"

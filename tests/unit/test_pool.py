@@ -21,7 +21,7 @@ from pursersd.errors import (
     UnknownBoard,
     Unreachable,
 )
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,9 @@ import pickle
 import msgspec
 import pytest
 
-from pursersd.rules.credential import Secret, resolve_token
+from pursersd.rules.credential import resolve_token
 from pursersd.rules.environment import Reader
+from pursersd.secret import Secret
 
 TOKEN, OTHER = "tok.en-1", "tok.en-2"
 

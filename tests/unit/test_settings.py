@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pursersd.rules.hosts import profile
-from pursersd.settings import Secret, Settings, resolve
+from pursersd.secret import Secret
+from pursersd.settings import Settings, resolve
 
 TOKEN = "token-" + "a1b2c3d4" * 8
 

@@ -24,7 +24,7 @@ from pursersd.errors import (
     Unreachable,
 )
 from pursersd.ids import instance_uri
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 
 PROTOCOL = "2026-07-28"
 META = "io.modelcontextprotocol/"

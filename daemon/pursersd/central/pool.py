@@ -17,7 +17,7 @@ import jwt
 
 from pursersd.central.client import CentralClient, Cues
 from pursersd.errors import CentralError, Forbidden, Overloaded, ToolFailed, Unauthenticated, UnknownBoard, Unreachable
-from pursersd.settings import Secret
+from pursersd.secret import Secret
 
 log = logging.getLogger(__name__)
 

@@ -1,53 +1,16 @@
-"""Which bearer token a conversation uses, and how it is kept from showing (bridge.md §6.1, §6.3)."""
+"""Which bearer token a conversation uses (bridge.md §6.1, §6.3)."""
 
 import hashlib
-import hmac
 import re
 from collections.abc import Callable
-from typing import NoReturn
 
-from pursersd.ids import fingerprint
 from pursersd.rules.environment import Reader
+from pursersd.secret import Secret, same_text
 
 ReadFile = Callable[[str], str]
 """Gives the text of a file or raises OSError."""
 
 _BEARER = re.compile(r"[!-~]+")
-
-
-class Secret:
-    """A credential that shows itself to nobody by accident: only `reveal` gives the text."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """The text itself, for the one place that sends it."""
-        return self._text
-
-    @property
-    def fingerprint(self) -> str:
-        """A short name that tells two credentials apart and gives neither away."""
-        return fingerprint(self._text)
-
-    def __repr__(self) -> str:
-        return f"<secret {self.fingerprint}>"
-
-    def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Secret):
-            return NotImplemented
-        return _same(self._text, other._text)
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not written anywhere")
 
 
 def resolve_token(found: Reader, read_file: ReadFile) -> Secret | None:
@@ -83,7 +46,7 @@ def _choose(found: Reader, read_file: ReadFile) -> tuple[str, str] | None:
         return None
     if direct and found.value("PURSERS_ALLOW_ENV_TOKEN") == "1":
         return "ONBOARD_CENTRAL_TOKEN", direct
-    if direct and not _same(direct, filed):
+    if direct and not same_text(direct, filed):
         found.problem(
             "split identity: ONBOARD_CENTRAL_TOKEN and ONBOARD_CENTRAL_TOKEN_FILE differ",
             "Unset one of them, or set PURSERS_ALLOW_ENV_TOKEN=1 to use ONBOARD_CENTRAL_TOKEN.",
@@ -124,14 +87,10 @@ def _matches_connector(found: Reader, token: str) -> bool:
         )
         return False
     actual = hashlib.sha256(token.encode()).hexdigest() if expected else token
-    if not token or not _same(actual, expected or connector):
+    if not token or not same_text(actual, expected or connector):
         found.problem(
             "split identity: wait bridge and board connector tokens differ",
             "Give both the same token, or unset PURSERS_REQUIRE_TOKEN_MATCH.",
         )
         return False
     return True
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
