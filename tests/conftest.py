@@ -1,10 +1,10 @@
 """Fixtures for every test, and the promise that the suite leaves no process behind."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
-from rig import processes
+from rig import canary, processes
 from rig.central import Central
 from rig.daemon import Home
 from rig.proxy import Proxy
@@ -22,6 +22,26 @@ def nothing_left() -> Iterator[None]:
     described = processes.describe(left)
     processes.end(left)
     assert not left, f"the suite left processes behind: {described}"
+    assert not canary.leaks, f"a credential was seen in: {canary.leaks}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test printed or logged is looked at, too; a failed one may show what it likes."""
+    report = yield
+    if report.passed:
+        for name, text in report.sections:
+            canary.look(f"{name} of {item.nodeid}", text.encode())
+    return report
+
+
+@pytest.fixture(autouse=True)
+def no_leak() -> Iterator[None]:
+    """Fails a test during which a token was seen somewhere (rig.canary)."""
+    yield
+    found = canary.leaks[:]
+    canary.leaks.clear()
+    assert not found, f"a credential was seen in: {found}"
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from typing import Any, Self
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from rig import processes
+from rig import canary, processes
 from rig.plain import PlainClient, ToolFailed
 from rig.wait import until
 
@@ -138,6 +138,7 @@ class Central:
         """A token signed by this instance. `board` confines it to one; a negative lifetime makes an expired one."""
         now = int(time.time())
         body: dict[str, object] = {
+            **canary.CLAIM,
             "iss": self.issuer,
             "aud": self.url,
             "resource": self.url,

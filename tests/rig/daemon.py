@@ -16,7 +16,7 @@ import psutil
 
 from pursers_shim import paths
 from pursers_shim.launch import lock_holder
-from rig import processes
+from rig import canary, processes
 from rig.shim import SHIM, ShimProcess
 from rig.wait import until
 
@@ -111,7 +111,7 @@ class Home:
 
     def ctl(self, *arguments: str, timeout: float = CTL_TIMEOUT) -> "subprocess.CompletedProcess[str]":
         """Run pursersctl here."""
-        return subprocess.run(
+        done = subprocess.run(
             [CTL, *arguments],
             env=self.environment(role=None),
             cwd=self.folder,
@@ -120,6 +120,8 @@ class Home:
             text=True,
             timeout=timeout,
         )
+        canary.look(f"output of pursersctl {arguments[:1]}", (done.stdout + done.stderr).encode())
+        return done
 
     def ps(self) -> list[dict[str, Any]]:
         """The rows of `pursersctl ps --json`; AssertionError if there is no daemon."""
@@ -137,12 +139,14 @@ class Home:
 
     def close(self) -> None:
         """End every process of this home and remove its folder; AssertionError if a process stays."""
+        canary.look_at_home(self.folder)
         self._forbid_start()
         for shim in self._shims:
             shim.close()
         for daemon in self._started:
             _continue(daemon.pid)
             processes.stop(daemon, (signal.SIGTERM,))
+        canary.look_at_home(self.folder)
         until(self._is_empty, CLOSE_TIMEOUT, f"nothing is left in {self.folder}")
 
     def _forbid_start(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import psutil
 
-from rig import processes
+from rig import canary, processes
 from rig.speaker import Ended, Json, Pending, RpcError, Speaker, ToolError
 
 __all__ = ["BRIDGE", "SHIM", "Ended", "Json", "Pending", "RpcError", "ShimProcess", "ToolError"]
@@ -101,6 +101,7 @@ class ShimProcess(Speaker):
         if not self._stderr.closed:
             processes.stop(self.process, (), patience=5.0)
             self._reader.join(5.0)
+            canary.look(f"stderr of {self.process.args}", self.stderr.encode())
             for pipe in (self.process.stdin, self.process.stdout, self._stderr):
                 _close(pipe)
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from rig import canary
+
 T = TypeVar("T")
 Json = dict[str, Any]
 
@@ -179,6 +181,7 @@ class Speaker:
             pending.resolve(None)
 
     def _take(self, line: bytes) -> None:
+        canary.look(f"a line to {type(self).__name__}", line)
         try:
             message = json.loads(line)
         except ValueError:
