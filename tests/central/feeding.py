@@ -100,7 +100,7 @@ async def listening(central: Central, found: list[Reader]) -> None:
     """Wait until the seat stream covers all readers and nobody has anything left to read."""
     wanted = {reader.waiter.seat.uri for reader in found if reader.waiter}
     await eventually(lambda: wanted <= central.feed.seats.covered)
-    await eventually(lambda: not any(reader.waiter.marks for reader in found if reader.waiter))
+    await eventually(lambda: all(feed.is_quiet for feed in central.feed.boards.values()))
 
 
 async def eventually(condition: Any, what: str = "") -> None:

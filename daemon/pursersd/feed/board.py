@@ -63,6 +63,7 @@ class BoardFeed:
         """Set once the journal stream has covered or refused the board, or Central turned out to be unreachable."""
         self._seats = seats
         self._work = anyio.Event()
+        self._in_round = False
         self._next_poll = 0.0
         """When, on the event loop's clock, the polled waiters are read again."""
 
@@ -124,6 +125,11 @@ class BoardFeed:
         """See Seats.confirm."""
         await self._seats.confirm(seat, head, hidden=hidden)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether everything that was cued has been read, for every waiter."""
+        return not self._in_round and not any(waiter.marks for waiter in self.waiters)
+
     def polls(self, waiter: Waiter) -> bool:
         """Whether this waiter is read by the clock and not by cues."""
         return not waiter.push or self.poll_reason is not None
@@ -179,12 +185,14 @@ class BoardFeed:
         """One read for each group of due waiters with the same cursor, more where the page cannot be shared."""
         due = sorted((w for w in self.waiters if w.is_due), key=lambda w: (w.cursor, not w.marks.by_seat))
         marks = {w: w.take_marks() for w in due}
+        self._in_round = True
         try:
             for _, group in groupby(due, key=lambda w: w.cursor):
                 await self._serve(list(group), marks)
         finally:
             for waiter, taken in marks.items():  # not read because of an error or the end of the feed
                 waiter.marks.add(taken)
+            self._in_round = False
 
     async def _serve(self, group: list[Waiter], marks: dict[Waiter, Marks]) -> None:
         """Read for the first of the group; then for those whom its page does not settle."""
