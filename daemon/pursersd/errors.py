@@ -16,6 +16,12 @@ class ConfigurationError(PursersError):
     code = "configuration"
 
 
+class DoorsError(ConfigurationError):
+    """A door, or the file that keeps them, cannot be used. Rules give the bridge's text alone, the file's keeper more."""
+
+    code = "doors"
+
+
 class ArgumentError(PursersError):
     """A tool was called with an argument that it does not take; the text says what it takes and what it got."""
 
