@@ -1,9 +1,11 @@
 """Accept connections, see who is there, and give each to its conversation or to control."""
 
 import errno
+import functools
 import logging
 import os
 import stat
+from collections.abc import Callable, Mapping
 
 import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
@@ -20,6 +22,7 @@ from pursersd.conversation.identity import identify
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
 from pursersd.rules.credential import ReadFile
+from pursersd.rules.door_choice import LoadDoors, no_doors
 from pursersd.settings import resolve
 
 log = logging.getLogger(__name__)
@@ -32,17 +35,30 @@ FILE_LIMIT = 64 * 1024
 
 Lines = list[bytes | wire.LineTooLong]
 
+FindDoors = Callable[[Mapping[str, str], str], LoadDoors]
+"""Where the stored doors of a conversation are: by the environment and the working folder of its shim."""
+
+
+def _none_stored(environ: Mapping[str, str], folder: str) -> LoadDoors:
+    return no_doors
+
 
 class Listener:
     """The socket side of the daemon; owns the links of all conversations."""
 
     def __init__(
-        self, conversations: Conversations, control: Control, server: Server[Conversation], epoch: int
+        self,
+        conversations: Conversations,
+        control: Control,
+        server: Server[Conversation],
+        epoch: int,
+        doors: FindDoors = _none_stored,
     ) -> None:
         self._conversations = conversations
         self._control = control
         self._server = server
         self._epoch = epoch
+        self._doors = doors
         self._links: dict[str, Link] = {}
         """The live link of each conversation that has one."""
         conversations.on_end = self._end_link
@@ -97,7 +113,7 @@ class Listener:
         resume = hello.resume
         conversation = self._conversations.open(
             origin,
-            resolve(hello.env, _reader(hello.cwd)),
+            functools.partial(resolve, hello.env, _reader(hello.cwd), self._doors(hello.env, hello.cwd)),
             resume.conversation if resume else None,
             resume.link_epoch if resume else 0,
         )

@@ -71,7 +71,7 @@ class Scene:
         epoch: int = 0,
     ) -> Conversation:
         settings = resolve({"ONBOARD_CENTRAL_TOKEN": "token-a"}, lambda path: "")
-        opened = self.all.open(Origin(shim, host, "/", "1"), settings, resume, epoch)
+        opened = self.all.open(Origin(shim, host, "/", "1"), lambda: settings, resume, epoch)
         self.pools.users.add(opened.id)
         return opened
 

@@ -18,7 +18,7 @@ from pursersd.rules.backlog import SyntheticGuard
 from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression
 from pursersd.seats.seat import Seat, SeatRequest
-from pursersd.settings import Settings
+from pursersd.settings import DEFAULT_NAME, Settings
 from pursersd.waits.board import BoardWait, Memory
 
 log = logging.getLogger(__name__)
@@ -40,10 +40,19 @@ class Origin:
 class Conversation:
     """State of one conversation. Its tasks (acknowledgements, watchdogs) run in `tasks`, which its registry owns."""
 
-    def __init__(self, conversation_id: str, origin: Origin, settings: Settings, centrals: Centrals) -> None:
+    def __init__(
+        self,
+        conversation_id: str,
+        origin: Origin,
+        settings: Settings,
+        centrals: Centrals,
+        *,
+        resolve: Callable[[], Settings] | None = None,
+    ) -> None:
         self.id = conversation_id
         self.origin = origin
         self.settings = settings
+        self._resolve = resolve or (lambda: settings)
         self.link_epoch = 0
         self.client_name: str | None = None
         self.last_tool: str | None = None
@@ -95,6 +104,11 @@ class Conversation:
     def seat_name(self) -> str | None:
         """Agent name of its seat."""
         return self._seat.agent_name if self._seat else None
+
+    @property
+    def agent_name(self) -> str:
+        """The name that it takes its own seat under."""
+        return self.settings.agent_name or DEFAULT_NAME
 
     @property
     def is_busy(self) -> bool:
@@ -164,16 +178,29 @@ class Conversation:
         """What it has been shown already."""
         return self._memory
 
+    def resolve_again(self) -> bool:
+        """Read token file and stored doors once more; returns whether another Central or credential came of it.
+
+        The environment is the one that its shim told. What runs already goes on with what it began with.
+        """
+        before, self.settings = self._key(), self._resolve()
+        return self._key() != before
+
+    def _key(self) -> PoolKey | None:
+        token = self.settings.token
+        return PoolKey(self.settings.url, token, self.settings.instance_id) if token is not None else None
+
     async def connect(self) -> Central:
         """Its Central. Raises ConfigurationError with the first setting that prevents it, or because it has ended."""
         if self.ended.is_set():  # its Central was given back already and must not be opened for it again
             raise ConfigurationError(f"This conversation has ended: {self.end_reason}.")
+        if self.settings.problems:  # a file may have been repaired, a door may have been stored since
+            self.resolve_again()
         if self.settings.problems:
             raise ConfigurationError(self.settings.problems[0])
-        token = self.settings.token
-        if token is None:
+        key = self._key()
+        if key is None:
             raise ConfigurationError("ONBOARD_CENTRAL_TOKEN is not set")
-        key = PoolKey(self.settings.url, token, self.settings.instance_id)
         return await self._centrals.use(key, self.id)
 
     @property
@@ -186,7 +213,7 @@ class Conversation:
         capabilities = self.settings.capabilities
         return SeatRequest(
             board=board,
-            agent_name=self.settings.agent_name if agent_name is None else agent_name,
+            agent_name=self.agent_name if agent_name is None else agent_name,
             role=self.settings.role,
             capabilities=_frozen(capabilities) if capabilities is not None else None,
             platform=self.settings.host.platform,

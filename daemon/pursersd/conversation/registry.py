@@ -53,16 +53,18 @@ class Conversations:
             task_status.started()
             await anyio.sleep_forever()
 
-    def open(self, origin: Origin, settings: Settings, resume: str | None, epoch: int) -> Conversation:
+    def open(self, origin: Origin, resolve: Callable[[], Settings], resume: str | None, epoch: int) -> Conversation:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
-        After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as the high-water mark.
+        `resolve` gives the settings that its environment means at that moment. After a daemon's death nobody here knows the
+        id; the shim's word is taken, with its epoch as the high-water mark.
         """
         known = self._all.get(resume) if resume else None
         if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():
             return known
         name = resume if resume and known is None else new_conversation_id()
-        conversation = self._all[name] = Conversation(name, origin, settings, self._centrals)
+        settings = resolve()
+        conversation = self._all[name] = Conversation(name, origin, settings, self._centrals, resolve=resolve)
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
         self._tasks.start_soon(self._live, conversation)

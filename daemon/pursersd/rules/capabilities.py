@@ -14,7 +14,8 @@ _FALSE = ("0", "false", "no", "off")
 def capabilities(found: Reader, host: HostProfile) -> dict[str, object] | None:
     """The declared capabilities, or None for a seat that declares nothing."""
     declared: dict[str, object] = {}
-    if any(found.value(f"PURSERS_{name}") for name in _VARIABLES):
+    given = [f"PURSERS_{name}" for name in _VARIABLES if found.value(f"PURSERS_{name}")]
+    if given:
         declared = {"host": host.known_name, "max_parallel": 1}
         declared |= _tier(found)
         if found.value("PURSERS_SKILLS"):
@@ -24,6 +25,9 @@ def capabilities(found: Reader, host: HostProfile) -> dict[str, object] | None:
         declared |= {key: found.value(name) for name, key in texts if found.value(name)}
     if found.environ.get("PURSERS_LEGACY_TOOLS") == "1":
         declared["legacy_tools"] = True
+        given.append("PURSERS_LEGACY_TOOLS")
+    if given:
+        found.came("capabilities", *given)
     return declared or None
 
 

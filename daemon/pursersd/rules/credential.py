@@ -4,7 +4,8 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from pursersd.rules.environment import Reader
+from pursersd.rules.door_choice import NO_DOOR, Choice
+from pursersd.rules.environment import Origin, Reader
 from pursersd.secret import Secret, same_text
 
 ReadFile = Callable[[str], str]
@@ -13,12 +14,16 @@ ReadFile = Callable[[str], str]
 _BEARER = re.compile(r"[!-~]+")
 
 
-def resolve_token(found: Reader, read_file: ReadFile) -> Secret | None:
-    """The token of an environment, or None and a problem. A file wins over a variable, and both must agree."""
-    chosen = _choose(found, read_file)
+def resolve_token(found: Reader, read_file: ReadFile, stored: Choice = NO_DOOR) -> Secret | None:
+    """The token of an environment, or None and a problem.
+
+    A file wins over a variable, and both must agree; the stored door counts when neither is set.
+    """
+    chosen = _choose(found, read_file, stored)
     if chosen is None:
         return None
-    variable, token = chosen
+    origin, token = chosen
+    variable = origin.name if origin.kind != "door" else "the stored door"
     if token and not _BEARER.fullmatch(token):
         found.problem(
             f"{variable} must hold one token of visible ASCII characters, without spaces",
@@ -30,29 +35,34 @@ def resolve_token(found: Reader, read_file: ReadFile) -> Secret | None:
     if not token:
         found.problem(
             "ONBOARD_CENTRAL_TOKEN is not set",
-            "Set it, or ONBOARD_CENTRAL_TOKEN_FILE, in the environment of this MCP server in the host's configuration.",
+            "Set it, or ONBOARD_CENTRAL_TOKEN_FILE, in the environment of this MCP server in the host's configuration, "
+            "or store a door with: pursersctl join",
         )
         return None
+    found.origins["token"] = origin
     return Secret(token)
 
 
-def _choose(found: Reader, read_file: ReadFile) -> tuple[str, str] | None:
-    """The variable that decides and the token it gives (empty if none is set), or None and a problem."""
+def _choose(found: Reader, read_file: ReadFile, stored: Choice) -> tuple[Origin, str] | None:
+    """What decides and the token it gives (empty if there is none), or None and a problem."""
     direct, path = found.value("ONBOARD_CENTRAL_TOKEN"), found.value("ONBOARD_CENTRAL_TOKEN_FILE")
+    variable = Origin("variable", "ONBOARD_CENTRAL_TOKEN")
     if not path:
-        return "ONBOARD_CENTRAL_TOKEN", direct
+        if direct or stored.door is None:
+            return None if stored.failed and not direct else (variable, direct)
+        return Origin("door", stored.door.kid), stored.door.token.reveal()
     filed = _token_file(found, path, read_file)
     if filed is None:
         return None
     if direct and found.value("PURSERS_ALLOW_ENV_TOKEN") == "1":
-        return "ONBOARD_CENTRAL_TOKEN", direct
+        return variable, direct
     if direct and not same_text(direct, filed):
         found.problem(
             "split identity: ONBOARD_CENTRAL_TOKEN and ONBOARD_CENTRAL_TOKEN_FILE differ",
             "Unset one of them, or set PURSERS_ALLOW_ENV_TOKEN=1 to use ONBOARD_CENTRAL_TOKEN.",
         )
         return None
-    return "ONBOARD_CENTRAL_TOKEN_FILE", filed
+    return Origin("file", "ONBOARD_CENTRAL_TOKEN_FILE"), filed
 
 
 def _token_file(found: Reader, path: str, read_file: ReadFile) -> str | None:
