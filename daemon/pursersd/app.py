@@ -13,11 +13,14 @@ from anyio.abc import SocketListener, TaskGroup
 
 from pursersd import __version__
 from pursersd.control import Control
+from pursersd.conversation.naming import Naming
 from pursersd.conversation.registry import Conversations
 from pursersd.feed.centrals import Centrals
 from pursersd.listener import Listener
 from pursersd.ownership import Ownership
+from pursersd.state.doors import DoorFolders
 from pursersd.state.epoch import raise_epoch
+from pursersd.state.names import Names
 from pursersd.tools.server import build
 
 log = logging.getLogger(__name__)
@@ -50,8 +53,11 @@ class App:
     def __init__(self, ownership: Ownership, options: Options) -> None:
         self._ownership = ownership
         self._options = options
-        self._centrals = Centrals()
-        self._conversations = Conversations(self._centrals)
+        home = ownership.place.home
+        naming = Naming(Names(_state_folder(home) / "names.json"))
+        self._doors = DoorFolders(home)
+        self._centrals = Centrals(naming)
+        self._conversations = Conversations(self._centrals, naming)
         self._leaving = anyio.Event()
         self._reason = "stop"
         self._drain = False
@@ -73,7 +79,7 @@ class App:
             started_by=self._options.started_by,
             stop=self.leave,
         )
-        listener = Listener(self._conversations, control, build(), epoch)
+        listener = Listener(self._conversations, control, build(), epoch, self._doors.of)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._centrals.run)
             await tasks.start(self._conversations.run)

@@ -22,8 +22,8 @@ from pursersd.conversation.identity import identify
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
 from pursersd.rules.credential import ReadFile
-from pursersd.rules.door_choice import LoadDoors, no_doors
 from pursersd.settings import resolve
+from pursersd.state.doors import Doors
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +35,8 @@ FILE_LIMIT = 64 * 1024
 
 Lines = list[bytes | wire.LineTooLong]
 
-FindDoors = Callable[[Mapping[str, str], str], LoadDoors]
-"""Where the stored doors of a conversation are: by the environment and the working folder of its shim."""
-
-
-def _none_stored(environ: Mapping[str, str], folder: str) -> LoadDoors:
-    return no_doors
+FindDoors = Callable[[Mapping[str, str], str], Doors]
+"""The stored doors of a conversation, by the environment and the working folder of its shim."""
 
 
 class Listener:
@@ -52,7 +48,7 @@ class Listener:
         control: Control,
         server: Server[Conversation],
         epoch: int,
-        doors: FindDoors = _none_stored,
+        doors: FindDoors,
     ) -> None:
         self._conversations = conversations
         self._control = control
@@ -110,12 +106,14 @@ class Listener:
         if shim is None:
             raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
         origin = Origin(shim, identify(hello.ppid, hello.parent_started), hello.cwd, hello.version)
+        doors = self._doors(hello.env, hello.cwd)
         resume = hello.resume
         conversation = self._conversations.open(
             origin,
-            functools.partial(resolve, hello.env, _reader(hello.cwd), self._doors(hello.env, hello.cwd)),
+            functools.partial(resolve, hello.env, _reader(hello.cwd), doors.load),
             resume.conversation if resume else None,
             resume.link_epoch if resume else 0,
+            doors,
         )
         conversation.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
         epoch = conversation.attach()

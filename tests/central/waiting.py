@@ -93,6 +93,7 @@ class Waiting:
             self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
         self.boards = []
         return Caller(
+            id="test",
             settings=replace(settings, host=replace(settings.host, progress_every_s=self.progress_every_s)),
             memory=self._memory,
             denials=Denials(),

@@ -108,6 +108,7 @@ class Conversation:
     def __post_init__(self) -> None:
         self.memory = Memory(Suppression(clock=now), SyntheticGuard())
         self._caller = Caller(
+            id=f"{self.name}-{id(self)}",
             settings=self._settings(),
             memory=self.memory,
             denials=Denials(clock=now),

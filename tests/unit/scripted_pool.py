@@ -38,6 +38,8 @@ class ScriptedPool:
         self.go = anyio.Event()
         self.go.set()
         self.page = 100
+        self.joined: list[Mapping[str, Any]] = []
+        """The arguments of every board_join that was answered."""
         self.changes: dict[str, Any] = {}
         """What is different in the answers from what they should be."""
 
@@ -71,6 +73,7 @@ class ScriptedPool:
         return {**answer, **self.changes}
 
     def _join(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        self.joined.append(arguments)
         board, name = arguments["board_id"], arguments["agent_name"]
         return {
             "agent_id": agent_id(board, PRINCIPAL, name),

@@ -13,7 +13,7 @@ from pursersd.errors import CentralError, Forbidden, Overloaded, Unauthenticated
 from pursersd.feed import centrals as centrals_module
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.secret import Secret
-from unit.scripted_pool import seat
+from unit.scripted_pool import ScriptedPool, seat
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +82,26 @@ async def test_it_is_closed_after_its_last_user(closed: list[str]) -> None:
             while closed != [KEY.url]:
                 await anyio.sleep(0.001)
         assert await centrals.use(KEY, "c-3") is not first
+
+
+async def test_a_seat_is_left_when_nobody_uses_it_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it must leave the streams at once: being in them makes it a candidate for offers."""
+    async with running() as centrals:
+        central = await centrals.use(KEY, "c-1")
+        for user in ("c-2", "c-3"):
+            await centrals.use(KEY, user)
+        left: list[str] = []
+        monkeypatch.setattr(central.feed, "leave", lambda seat: left.append(seat.agent_name))
+        monkeypatch.setattr(central.seats, "_pool", ScriptedPool())
+        for user, names in {"c-1": ["shared", "of the first"], "c-2": ["shared"], "c-3": ["own"]}.items():
+            for name in names:
+                await central.seats.join(seat(name).request, user)
+        centrals.release("c-3")
+        assert left == ["own"]
+        centrals.release("c-1")
+        assert left == ["own", "of the first"]
+        centrals.release("c-2")
+        assert left == ["own", "of the first", "shared"]
 
 
 async def test_the_end_of_the_daemon_closes_all(closed: list[str]) -> None:

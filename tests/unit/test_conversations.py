@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import pytest
@@ -36,15 +36,7 @@ class Pools:
 
     def __init__(self) -> None:
         self.users: set[str] = set()
-        self.left: list[str] = []
-        self.forgotten: list[str] = []
         self.released: list[str] = []
-        feed = SimpleNamespace(leave=lambda seat: self.left.append(seat.agent_name))
-        seats = SimpleNamespace(forget=lambda request: self.forgotten.append(request.agent_name))
-        self._central = SimpleNamespace(users=self.users, feed=feed, seats=seats)
-
-    def all(self) -> list[Any]:
-        return [self._central]
 
     def release(self, conversation: str) -> None:
         self.users.discard(conversation)
@@ -242,7 +234,7 @@ async def test_an_old_link_that_ends_late_changes_nothing(us: ProcessIdentity) -
         assert conversation.state == "idle"
 
 
-async def test_a_seat_is_left_when_nobody_uses_it_any_more(us: ProcessIdentity) -> None:
+async def test_a_seat_says_who_shares_it_and_an_end_gives_everything_back(us: ProcessIdentity) -> None:
     async with running() as scene:
         first, second, third = (scene.open(us) for _ in range(3))
         takes(first, "shared", "of the first")
@@ -251,14 +243,11 @@ async def test_a_seat_is_left_when_nobody_uses_it_any_more(us: ProcessIdentity) 
         assert [(row.seat, row.shared_by) for row in scene.all.rows()] == [("shared", 2), ("shared", 2), ("own", 1)]
         third.end("x")
         await until(lambda: len(scene.all) == 2)
-        assert (scene.pools.left, scene.pools.forgotten) == (["own"], ["own"])
         first.end("x")
         await until(lambda: len(scene.all) == 1)
-        assert scene.pools.left == ["own", "of the first"]
         assert [row.shared_by for row in scene.all.rows()] == [1]
         second.end("x")
         await until(lambda: not len(scene.all))
-        assert scene.pools.left == scene.pools.forgotten == ["own", "of the first", "shared"]
         assert scene.pools.released == [third.id, first.id, second.id]
 
 

@@ -312,8 +312,18 @@ async def test_while_somebody_waits_the_seats_are_kept_alive_in_turn(monkeypatch
     async with running() as scene:
         await anyio.sleep(0.02)
         assert scene.pool.asked == []  # nobody waits
-        for name in "abc":
-            scene.add(name)
+        for name in ["a", "b", "c", "c/2"]:
+            await scene.seats.join(scene.add(name).seat.request, "a user")
+        first = len(scene.pool.asked)
         scene.pool.errors = [Unreachable("gone")]  # which ends nothing
-        await until(lambda: len(scene.pool.asked) >= 7)
-        assert sorted(set(scene.pool.asked)) == [f"{name} joins as keepalive" for name in "abc"]
+        await until(lambda: len(scene.pool.asked) >= first + 7)
+        turns = [asked.partition(" ")[0] for asked in scene.pool.asked[first : first + 7]]
+        assert turns == ["a", *"abcabc"]  # the seat that was joined longest ago, also when several wait on one
+        assert {asked.partition(" ")[2] for asked in scene.pool.asked[first:]} == {"joins as keepalive"}
+
+
+@pytest.mark.parametrize(("seats", "pause_s"), [(0, 60.0), (1, 60.0), (200, 60.0), (360, 60.0), (720, 30.0)])
+def test_every_seat_has_its_turn_long_before_it_goes_stale(seats: int, pause_s: float) -> None:
+    assert module.sweep_pause_s(seats) == pause_s
+    day_s = 24 * 3600  # the shortest stale_after_days
+    assert seats * pause_s * 1.25 < day_s / 2

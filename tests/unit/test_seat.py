@@ -8,7 +8,7 @@ import pytest
 
 from pursersd.errors import CentralError, ToolFailed, Unreachable
 from pursersd.seats import seat as module
-from pursersd.seats.seat import Seat, SeatRequest, Seats, needs_rejoin
+from pursersd.seats.seat import Seat, SeatRequest, Seats, SeatTaken, needs_rejoin
 from unit.scripted_pool import ScriptedPool, seat
 
 pytestmark = pytest.mark.anyio
@@ -49,9 +49,112 @@ async def test_many_that_want_one_seat_join_once(seats: Seats, pool: ScriptedPoo
 
 
 async def test_another_role_is_another_join(seats: Seats, pool: ScriptedPool) -> None:
-    await seats.join(ANN.request)
-    await seats.join(replace(ANN.request, role="reviewer"))
+    await seats.join(ANN.request, "c-1")
+    assert (await seats.join(replace(ANN.request, role="reviewer"), "c-1")).role == "reviewer"
     assert len(joins(pool)) == 2
+
+
+# --- several users of one seat ----------------------------------------------------------------------------------------
+
+SKILLED = replace(ANN.request, capabilities=(("skills", ("a",)),))
+OTHERWISE = replace(ANN.request, capabilities=(("skills", ("b",)),))
+
+
+async def declared(seats: Seats, pool: ScriptedPool, request: SeatRequest, user: str) -> Any:
+    """What Central has heard last after this user's join."""
+    await seats.join(request, user)
+    return pool.joined[-1].get("capabilities")
+
+
+async def test_the_eldest_users_declaration_counts_and_does_not_flap(seats: Seats, pool: ScriptedPool) -> None:
+    for _ in range(3):
+        assert await declared(seats, pool, SKILLED, "c-1") == {"skills": ("a",)}
+        assert await declared(seats, pool, OTHERWISE, "c-2") == {"skills": ("a",)}
+    assert len(joins(pool)) == 1
+    await seats.keepalive(ANN)
+    assert pool.joined[-1]["capabilities"] == {"skills": ("a",)}
+    assert seats.users(ANN) == 2
+
+
+async def test_when_the_eldest_leaves_the_next_ones_declaration_counts(seats: Seats, pool: ScriptedPool) -> None:
+    await seats.join(SKILLED, "c-1")
+    await seats.join(OTHERWISE, "c-2")
+    assert seats.leave("c-1") == []
+    assert await declared(seats, pool, OTHERWISE, "c-2") == {"skills": ("b",)}
+    assert len(joins(pool)) == 2
+
+
+async def test_a_user_may_change_its_own_declaration(seats: Seats, pool: ScriptedPool) -> None:
+    await seats.join(SKILLED, "c-1")
+    assert await declared(seats, pool, OTHERWISE, "c-1") == {"skills": ("b",)}
+
+
+async def test_two_roles_on_one_seat_are_a_conflict_that_changes_nothing(seats: Seats, pool: ScriptedPool) -> None:
+    await seats.join(ANN.request, "c-1")
+    with pytest.raises(SeatTaken, match="used by another conversation as worker") as refused:
+        await seats.join(replace(ANN.request, role="reviewer"), "c-2")
+    assert "ONBOARD_AGENT_INSTANCE" in str(refused.value)
+    assert (await seats.join(replace(ANN.request, role=None), "c-3")).role == "worker"  # who leaves it open takes part
+    assert len(joins(pool)) == 1
+    assert [seat.role for seat in seats.leave("c-1")] == []
+    seats.leave("c-3")
+    assert (await seats.join(replace(ANN.request, role="reviewer"), "c-2")).role == "reviewer"
+
+
+async def test_a_seat_without_a_declared_role_has_the_one_that_central_gave(seats: Seats) -> None:
+    await seats.join(replace(ANN.request, role=None), "c-1")
+    with pytest.raises(SeatTaken):
+        await seats.join(replace(ANN.request, role="reviewer"), "c-2")
+
+
+async def test_one_that_was_refused_declares_nothing(seats: Seats, pool: ScriptedPool) -> None:
+    pool.errors = [ToolFailed("board_join", "invite required")]
+    with pytest.raises(ToolFailed):
+        await seats.join(replace(ANN.request, role="reviewer"), "c-1")
+    assert (await seats.join(ANN.request, "c-2")).role == "worker"
+    assert seats.users(ANN) == 1
+
+
+async def test_two_calls_of_one_user_the_first_of_which_is_refused(seats: Seats, pool: ScriptedPool) -> None:
+    pool.errors = [ToolFailed("board_join", "not now")]
+    answers: list[object] = []
+
+    async def one() -> None:
+        try:
+            answers.append(await seats.join(ANN.request, "c-1"))
+        except ToolFailed as error:
+            answers.append(str(error))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one)
+        tasks.start_soon(one)
+    assert answers == ["not now", ANN]
+    assert seats.leave("c-1") == [ANN]
+
+
+async def test_a_user_that_leaves_while_it_joins_keeps_nothing(seats: Seats, pool: ScriptedPool) -> None:
+    pool.go = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(seats.join, ANN.request, "c-1")
+        await anyio.wait_all_tasks_blocked()
+        assert seats.leave("c-1") == []
+        pool.go.set()
+    assert seats.users(ANN) == 0
+    await seats.join(ANN.request, "c-2")
+    assert len(joins(pool)) == 2
+    assert seats.leave("c-2") == [ANN]
+
+
+async def test_whose_last_join_is_furthest_back(pool: ScriptedPool) -> None:
+    times = iter((1.0, 2.0, 3.0))
+    seats = Seats(pool.as_pool, clock=lambda: next(times))
+    bob = seat("bob")
+    await seats.join(ANN.request)
+    await seats.join(bob.request)
+    assert seats.longest_untouched([ANN, bob]) == ANN
+    await seats.keepalive(ANN)
+    assert seats.longest_untouched([ANN, bob, ANN]) == bob
+    assert seats.longest_untouched([ANN]) == ANN
 
 
 async def test_a_central_that_hangs_fails_all_of_them_together(
@@ -86,8 +189,8 @@ async def test_a_refused_join_is_tried_again_by_the_next(seats: Seats, pool: Scr
 
 
 async def test_a_forgotten_seat_joins_afresh_and_is_not_kept_alive_into_being(seats: Seats, pool: ScriptedPool) -> None:
-    joined = await seats.join(ANN.request)
-    seats.forget(ANN.request)
+    joined = await seats.join(ANN.request, "c-1")
+    assert seats.leave("c-1") == [joined]
     await seats.keepalive(joined)
     await seats.join(ANN.request)
     assert joins(pool) == ["ann joins as model", "ann joins as keepalive", "ann joins as model"]

@@ -48,11 +48,15 @@ class Conversation:
         centrals: Centrals,
         *,
         resolve: Callable[[], Settings] | None = None,
+        name: Callable[["Conversation"], Awaitable[str | None]] | None = None,
     ) -> None:
         self.id = conversation_id
         self.origin = origin
         self.settings = settings
         self._resolve = resolve or (lambda: settings)
+        self._name = name or _no_name
+        self._given_name: str | None = None
+        """The name that was found for it when it needed one."""
         self.link_epoch = 0
         self.client_name: str | None = None
         self.last_tool: str | None = None
@@ -108,7 +112,12 @@ class Conversation:
     @property
     def agent_name(self) -> str:
         """The name that it takes its own seat under."""
-        return self.settings.agent_name or DEFAULT_NAME
+        return self.settings.agent_name or self._given_name or DEFAULT_NAME
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether somebody is behind it, or may come back."""
+        return not self.ended.is_set() and self.origin.shim.is_alive
 
     @property
     def is_busy(self) -> bool:
@@ -191,13 +200,17 @@ class Conversation:
         return PoolKey(self.settings.url, token, self.settings.instance_id) if token is not None else None
 
     async def connect(self) -> Central:
-        """Its Central. Raises ConfigurationError with the first setting that prevents it, or because it has ended."""
-        if self.ended.is_set():  # its Central was given back already and must not be opened for it again
-            raise ConfigurationError(f"This conversation has ended: {self.end_reason}.")
+        """Its Central; from the first time on it has its name.
+
+        Raises ConfigurationError with the first setting that prevents it, or because the conversation has ended.
+        """
         if self.settings.problems:  # a file may have been repaired, a door may have been stored since
             self.resolve_again()
         if self.settings.problems:
             raise ConfigurationError(self.settings.problems[0])
+        self._given_name = await self._name(self)
+        if self.ended.is_set():  # its Central was given back already and must not be opened for it again
+            raise ConfigurationError(f"This conversation has ended: {self.end_reason}.")
         key = self._key()
         if key is None:
             raise ConfigurationError("ONBOARD_CENTRAL_TOKEN is not set")
@@ -217,12 +230,13 @@ class Conversation:
             role=self.settings.role,
             capabilities=_frozen(capabilities) if capabilities is not None else None,
             platform=self.settings.host.platform,
+            careful=self.settings.is_door_mode and agent_name is None and board == self.settings.board,
         )
 
     async def join(self) -> tuple[Central, Seat]:
         """Its Central and its own seat, joined."""
         central = await self.connect()
-        seat = await central.seats.join(self.seat_request(self.settings.board))
+        seat = await central.seats.join(self.seat_request(self.settings.board), self.id)
         self._take(seat)
         return central, seat
 
@@ -287,6 +301,11 @@ class Conversation:
             poll_reason=_poll_reason(polled[0]) if polled else None,
             boards=[board.name for board in self._watched],
         )
+
+
+async def _no_name(conversation: Conversation) -> str | None:
+    """The settings have one."""
+    return None
 
 
 def _poll_reason(board: BoardWait) -> str | None:

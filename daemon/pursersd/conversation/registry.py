@@ -4,6 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -11,10 +12,13 @@ from anyio.abc import TaskGroup, TaskStatus
 from pursersd.api import SeatRow
 from pursersd.conversation.conversation import Conversation, Origin
 from pursersd.conversation.identity import ProcessIdentity
+from pursersd.conversation.naming import Applicant, Naming
 from pursersd.conversation.watchdog import wait_for_end
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
 from pursersd.settings import Settings
+from pursersd.state.doors import Doors
+from pursersd.state.names import Names
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +29,9 @@ REATTACH = 10.0
 class Conversations:
     """The registry; `run()` owns the tasks of every conversation."""
 
-    def __init__(self, centrals: Centrals) -> None:
+    def __init__(self, centrals: Centrals, naming: Naming | None = None) -> None:
         self._centrals = centrals
+        self._naming = naming or Naming(Names(None))
         self._all: dict[str, Conversation] = {}
         self._tasks: TaskGroup | None = None
         self._empty_since = time.monotonic()
@@ -53,18 +58,27 @@ class Conversations:
             task_status.started()
             await anyio.sleep_forever()
 
-    def open(self, origin: Origin, resolve: Callable[[], Settings], resume: str | None, epoch: int) -> Conversation:
+    def open(
+        self,
+        origin: Origin,
+        resolve: Callable[[], Settings],
+        resume: str | None,
+        epoch: int,
+        doors: Doors | None = None,
+    ) -> Conversation:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
-        `resolve` gives the settings that its environment means at that moment. After a daemon's death nobody here knows the
-        id; the shim's word is taken, with its epoch as the high-water mark.
+        `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at. After a
+        daemon's death nobody here knows the id; the shim's word is taken, with its epoch as the high-water mark.
         """
         known = self._all.get(resume) if resume else None
         if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():
             return known
         name = resume if resume and known is None else new_conversation_id()
         settings = resolve()
-        conversation = self._all[name] = Conversation(name, origin, settings, self._centrals, resolve=resolve)
+        conversation = self._all[name] = Conversation(
+            name, origin, settings, self._centrals, resolve=resolve, name=partial(self._name, doors)
+        )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
         self._tasks.start_soon(self._live, conversation)
@@ -87,6 +101,11 @@ class Conversations:
         """One row per conversation."""
         sharing = Counter(seat.uri for c in self._all.values() for seat in c.seats)
         return [c.row(sharing[c.seat.uri] if c.seat else 0) for c in self._all.values()]
+
+    async def _name(self, doors: Doors | None, conversation: Conversation) -> str | None:
+        applicant = Applicant(conversation.id, conversation.origin.shim, conversation.origin.cwd, doors)
+        others = [other for other in self._all.values() if other is not conversation and other.is_expected]
+        return await self._naming.name(applicant, conversation.settings, {other.agent_name for other in others})
 
     async def _live(self, conversation: Conversation) -> None:
         """The conversation's lifetime: from its first hello until nobody is behind it."""
@@ -118,15 +137,8 @@ class Conversations:
         if not self._all:
             self._empty_since = time.monotonic()
         conversation.tasks = None
-        used = {seat.uri for other in self._all.values() for seat in other.seats}
-        for seat in conversation.seats:
-            if seat.uri in used:
-                continue
-            for central in self._centrals.all():
-                if conversation.id in central.users:
-                    central.feed.leave(seat)
-                    central.seats.forget(seat.request)
         self._centrals.release(conversation.id)
+        self._naming.forget(conversation.id)
         log.info("%s ended: %s", conversation.id, conversation.end_reason or "the daemon stops")
 
 

@@ -31,6 +31,10 @@ POLL = 2.0
 SWEEP = 60.0
 """Seconds between keepalive joins of a board on which somebody waits: Central notices expired leases only then."""
 
+TOUCH = 6 * 3600.0
+"""Seconds in which each waiting seat is joined once: Central retires one that only listens, after a day at the earliest
+(`stale_after_days`)."""
+
 FIRST_RETRY, LAST_RETRY = 0.2, 5.0
 """Seconds between reads that Central did not answer."""
 
@@ -150,15 +154,13 @@ class BoardFeed:
                 self._work.set()
 
     async def sweep(self) -> None:
-        """While anybody waits here, join once in a while, each time for another seat (central.md §7)."""
-        turn = 0
+        """While anybody waits here, join once in a while, each time the seat whose last join is furthest back: no
+        expired lease goes unnoticed for long (central.md §7), and no seat that only listens goes stale (central.md §5).
+        """
         while True:
-            await anyio.sleep(SWEEP * random.uniform(0.75, 1.25))
-            if not self.waiters:
-                continue
-            turn += 1
-            seat = self.waiters[turn % len(self.waiters)].seat
-            await self._keep_alive(seat)
+            await anyio.sleep(sweep_pause_s(len(self._by_seat)) * random.uniform(0.75, 1.25))
+            if self.waiters:
+                await self._keep_alive(self._seats.longest_untouched(waiter.seat for waiter in self.waiters))
 
     async def _keep_alive(self, seat: Seat) -> None:
         try:
@@ -229,6 +231,11 @@ class BoardFeed:
             waiter.fail(error)
             return None
         return first if count == 1 else None
+
+
+def sweep_pause_s(seats: int) -> float:
+    """Seconds between two keepalive joins of a board where so many seats wait: each gets its turn within TOUCH."""
+    return min(SWEEP, TOUCH / max(1, seats))
 
 
 def _deliver(waiter: Waiter, page: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from pursersd.central.pool import Pool, PoolKey
 from pursersd.errors import CentralError, Forbidden, Unauthenticated
 from pursersd.feed.feed import Feed
 from pursersd.rules.denials import Denials
+from pursersd.seats.first import Held
 from pursersd.seats.seat import Seats
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,8 @@ def _state(error: Exception | None, used: bool) -> Literal["connecting", "ready"
 class Centrals:
     """Opens a Central for its first user and closes it after its last; `run()` owns every task below."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: Held | None = None) -> None:
+        self._held = held
         self.denials = Denials()
         """Boards that refused, for all conversations: a refusal belongs to a credential and a role."""
         self._open: dict[PoolKey, Central] = {}
@@ -86,7 +88,7 @@ class Centrals:
         central = self._open.get(key)
         if central is None:
             pool = Pool(key)
-            seats = Seats(pool)
+            seats = Seats(pool, self._held)
             central = self._open[key] = Central(pool, seats, Feed(pool, seats), anyio.CancelScope())
             assert self._tasks is not None, "Centrals.run() is not running"
             self._tasks.start_soon(self._serve, central)
@@ -96,8 +98,12 @@ class Centrals:
         return central
 
     def release(self, conversation: str) -> None:
-        """The conversation has ended: close what nobody else uses."""
+        """The conversation has ended: leave the seats and close the Centrals that nobody else uses."""
         for key, central in list(self._open.items()):
+            if conversation not in central.users:
+                continue
+            for seat in central.seats.leave(conversation):
+                central.feed.leave(seat)
             central.users.discard(conversation)
             if not central.users:
                 del self._open[key]

@@ -7,19 +7,25 @@ said that the seat is no longer active, and rarely as a keepalive.
 
 import logging
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import anyio
 
 from pursersd.central.pool import Pool
-from pursersd.errors import CentralError, ToolFailed, Unreachable
+from pursersd.errors import CentralError, ConfigurationError, ToolFailed, Unreachable
 from pursersd.ids import agent_id, agent_uri
+from pursersd.seats.first import Held, first_join
 
 log = logging.getLogger(__name__)
 
 JOIN_TIMEOUT = 10.0
 """Seconds until a join counts as failed (bridge.md §1.7)."""
+
+Source = Literal["model", "keepalive"]
+"""Whom Central records as the one who joined and so renewed the seat's leases (central.md §7, markers)."""
 
 _NOW = sys.maxsize
 
@@ -36,6 +42,8 @@ class SeatRequest:
     role: str | None
     capabilities: tuple[tuple[str, Any], ...] | None = None
     platform: str | None = None
+    careful: bool = False
+    """Whether its first join ever must not take the seat from somebody else (see seats/first.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +73,80 @@ class Seat:
         return agent_uri(self.board, self.agent_id)
 
 
+class SeatTaken(ConfigurationError):
+    """Another conversation of ours sits on the seat in another role; only the user can say which one is meant."""
+
+
+@dataclass(slots=True)
+class _Membership:
+    """One seat of ours: who uses it, what Central knows of it, and until when its membership is beyond doubt."""
+
+    wishes: dict[str, SeatRequest] = field(default_factory=dict)
+    """What its users want to declare, the eldest user first. The first one's counts (docs/decisions)."""
+    trying: list[str] = field(default_factory=list)
+    """Who is about to become its user."""
+    joining: anyio.Lock = field(default_factory=anyio.Lock)
+    seat: Seat | None = None
+    """None until Central has confirmed it."""
+    sure_up_to: int = 0
+    """Up to which place in the journal nothing can have ended it; _NOW: it just joined."""
+    joined_at: float = 0.0
+    """When it last joined, on our clock."""
+
+    def wish(self, otherwise: SeatRequest) -> SeatRequest:
+        """What is declared for the seat: `otherwise` while it has no user."""
+        return next(iter(self.wishes.values()), otherwise)
+
+    def standing(self, otherwise: SeatRequest) -> Seat | None:
+        """The seat, if it is joined with what is declared for it now."""
+        return self.seat if self.seat is not None and self.seat.request == self.wish(otherwise) else None
+
+
 class Seats:
-    """The joined seats of one pool; the only place that joins."""
+    """The joined seats of one pool; the only place that joins, and the only one that knows who uses which seat."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, held: Held | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
-        self._joined: dict[SeatRequest, Seat] = {}
-        self._joining: dict[SeatRequest, anyio.Lock] = {}
-        self._confirmed: dict[SeatRequest, int] = {}
-        """Up to which place in the journal nothing can have ended the membership of a joined seat; _NOW: it just joined."""
+        self._held = held
+        self._clock = clock
+        self._members: dict[tuple[str, str], _Membership] = {}
+        """By board and agent name."""
 
-    async def join(self, request: SeatRequest) -> Seat:
-        """The seat, joined by the first who asks and shared by the rest.
+    async def join(self, request: SeatRequest, user: str = "", *, source: Source = "model") -> Seat:
+        """The seat, joined by the first who asks and shared by the rest; `user` keeps it until `leave`.
 
-        Raises UnknownBoard, ToolFailed when Central refuses, Unreachable after JOIN_TIMEOUT, and other CentralErrors.
+        `source` is what Central records: a call that came again after a daemon was lost is no new sign of the model.
+
+        Users may declare different things: the eldest one's count, so that no join changes what another one declared. Raises
+        SeatTaken when they want different roles, UnknownBoard, ToolFailed when Central refuses, Unreachable after
+        JOIN_TIMEOUT, and other CentralErrors.
         """
-        if seat := self._joined.get(request):
-            if self._confirmed.get(request) == _NOW:
-                del self._confirmed[request]  # it was joined for something else, some time ago
+        member = self._members.setdefault((request.board, request.agent_name), _Membership())
+        if user in member.wishes:
+            member.wishes[user] = request
+        _check_role(member, request, user)
+        if seat := member.standing(request):
+            member.wishes[user] = request
+            if member.sure_up_to == _NOW:
+                member.sure_up_to = 0  # it was joined for something else, some time ago
             return seat
+        member.trying.append(user)
         try:
             with anyio.fail_after(JOIN_TIMEOUT):
-                async with self._joining.setdefault(request, anyio.Lock()):
-                    if seat := self._joined.get(request):
-                        return seat
-                    await self._pool.require_board(request.board)
-                    seat = self._joined[request] = await self._send(request, "model")
-                    self._confirmed[request] = _NOW
-                    return seat
+                return await self._join_first(member, request, user, source)
         except TimeoutError as error:
             raise Unreachable(f"Central did not answer the join of {request.board} in {JOIN_TIMEOUT:.0f} s") from error
+        finally:
+            if user in member.trying:
+                member.trying.remove(user)
 
     async def rejoin(self, seat: Seat) -> Seat:
         """Join again after Central called the seat inactive or its generation stale. It is not the model that acts here."""
-        await self.keepalive(seat)
-        return self._joined.get(seat.request, seat)
+        return await self._keepalive(seat)
 
     async def keepalive(self, seat: Seat) -> None:
         """Join without claiming model activity: keeps the seat from going stale and lets Central notice expired leases."""
-        renewed = await self._send(seat.request, "keepalive", background=True)
-        if seat.request in self._joined and renewed != self._joined[seat.request]:
-            self._joined[seat.request] = renewed
+        await self._keepalive(seat)
 
     async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
         """Make sure that the seat is a recipient of events, now that its journal was read up to `head`.
@@ -113,34 +154,99 @@ class Seats:
         One that handed its work off, was retired or went stale still reads but is told nothing any more (central.md §5), and
         the event that says so is hidden from the seat itself. So `hidden` rows since we looked last cost a keepalive join.
         """
-        known = self._confirmed.get(seat.request, 0)
-        if hidden and head > known:
-            await self.keepalive(seat)
-        self._confirmed[seat.request] = head
+        member = self._member(seat)
+        if hidden and head > (member.sure_up_to if member else 0):
+            await self._keepalive(seat)
+        if member:
+            member.sure_up_to = head
 
-    def forget(self, request: SeatRequest) -> None:
-        """No conversation uses the seat any more: the next one joins afresh."""
-        self._joined.pop(request, None)
-        self._joining.pop(request, None)
-        self._confirmed.pop(request, None)
+    def longest_untouched(self, seats: Iterable[Seat]) -> Seat:
+        """That of some seats whose last join is furthest back."""
+        return min(seats, key=lambda seat: member.joined_at if (member := self._member(seat)) else 0.0)
 
-    async def _send(
-        self, request: SeatRequest, source: Literal["model", "keepalive"], *, background: bool = False
-    ) -> Seat:
-        arguments: dict[str, Any] = {
-            "board_id": request.board,
-            "agent_name": request.agent_name,
-            "allow_takeover": True,
-            "renewal_source": source,
-        }
-        if request.role is not None:
-            arguments["role"] = request.role
-        if request.capabilities is not None:
-            arguments["capabilities"] = dict(request.capabilities)
-        if request.platform is not None:
-            arguments["agent_platform"] = request.platform
-        answer = await self._pool.read("board_join", arguments, background=background)
+    def users(self, seat: Seat) -> int:
+        """How many conversations use the seat."""
+        member = self._member(seat)
+        return len(member.wishes) if member else 0
+
+    def leave(self, user: str) -> list[Seat]:
+        """Somebody is gone; returns the seats that nobody uses any more. They are left alone: whoever wants one joins afresh."""
+        left = []
+        for key, member in list(self._members.items()):
+            was_used = bool(member.wishes)
+            member.wishes.pop(user, None)
+            member.trying = [other for other in member.trying if other != user]
+            if member.wishes or member.trying:
+                continue
+            del self._members[key]
+            if was_used and member.seat is not None:
+                left.append(member.seat)
+        return left
+
+    def _member(self, seat: Seat) -> _Membership | None:
+        return self._members.get((seat.board, seat.agent_name))
+
+    async def _join_first(self, member: _Membership, request: SeatRequest, user: str, source: Source) -> Seat:
+        async with member.joining:
+            _check_role(member, request, user)
+            seat = member.standing(request)
+            if seat is None:
+                await self._pool.require_board(request.board)
+                seat = await self._join(member, member.wish(request), source)
+                member.sure_up_to = _NOW
+            if user in member.trying:  # it has not left meanwhile
+                member.wishes.setdefault(user, request)
+            return seat
+
+    async def _keepalive(self, seat: Seat) -> Seat:
+        member = self._member(seat)
+        if member is None:  # of a conversation that has just gone
+            return await self._send(seat.request, "keepalive", background=True, careful=False)
+        return await self._join(member, member.wish(seat.request), "keepalive", background=True)
+
+    async def _join(self, member: _Membership, wish: SeatRequest, source: Source, *, background: bool = False) -> Seat:
+        careful = wish.careful and member.seat is None
+        seat = await self._send(wish, source, background=background, careful=careful)
+        member.joined_at = self._clock()
+        if member.seat != seat:
+            member.seat = seat
+        return member.seat
+
+    async def _send(self, request: SeatRequest, source: Source, *, background: bool, careful: bool) -> Seat:
+        answer = None
+        if careful and self._held is not None:
+            answer = await first_join(self._pool, self._held, _arguments(request, source, takeover=False))
+        if answer is None:
+            answer = await self._pool.read("board_join", _arguments(request, source), background=background)
         return _seat(request, answer)
+
+
+def _arguments(request: SeatRequest, source: Source, *, takeover: bool = True) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "board_id": request.board,
+        "agent_name": request.agent_name,
+        "allow_takeover": takeover,
+        "renewal_source": source,
+    }
+    if request.role is not None:
+        arguments["role"] = request.role
+    if request.capabilities is not None:
+        arguments["capabilities"] = dict(request.capabilities)
+    if request.platform is not None:
+        arguments["agent_platform"] = request.platform
+    return arguments
+
+
+def _check_role(member: _Membership, request: SeatRequest, user: str) -> None:
+    others = [wish for name, wish in member.wishes.items() if name != user]
+    if not others or request.role is None:
+        return
+    role = others[0].role or (member.seat.role if member.seat else None)
+    if role not in (None, request.role):
+        raise SeatTaken(
+            f"The seat {request.agent_name} on board {request.board} is used by another conversation as {role}, so that "
+            f"this one cannot be its {request.role}. Set another ONBOARD_AGENT_NAME or ONBOARD_AGENT_INSTANCE for one of them."
+        )
 
 
 def _seat(request: SeatRequest, answer: dict[str, Any]) -> Seat:

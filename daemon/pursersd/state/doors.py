@@ -175,6 +175,19 @@ class Doors:
             time.sleep(LOCK_LOOK)
 
 
+class DoorFolders:
+    """The doors of all conversations, one object for each folder: what several of them read is read once."""
+
+    def __init__(self, home: str | None) -> None:
+        self._home = home
+        self._known: dict[Path, Doors] = {}
+
+    def of(self, environ: Mapping[str, str], cwd: str) -> Doors:
+        """The doors of a conversation whose shim has this environment and working folder."""
+        place = folder(environ, self._home, cwd)
+        return self._known.setdefault(place, Doors(place))
+
+
 def _file(role: str) -> DoorFile:
     return COORDINATING if role in COORDINATING.roles else SHARED
 

@@ -48,6 +48,7 @@ async def a2a_wait(
     assert request is not None, "a tool call has an id"
     with conversation.waiting():
         caller = Caller(
+            id=conversation.id,
             settings=conversation.settings,
             memory=conversation.memory,
             denials=conversation.denials,

@@ -14,6 +14,8 @@ from pursersd.waits.board import BoardWait, Memory
 class Caller:
     """Who waits: what the engine needs of a conversation for one call."""
 
+    id: str
+    """The conversation's, for those who count whose seat it is."""
     settings: Settings
     memory: Memory
     denials: Denials

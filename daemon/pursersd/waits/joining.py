@@ -8,7 +8,7 @@ from pursersd.errors import PursersError, ToolFailed, UnknownBoard
 from pursersd.feed.centrals import Central
 from pursersd.rules.denials import DenialKey
 from pursersd.rules.selection import Selection
-from pursersd.seats.seat import Seat
+from pursersd.seats.seat import Seat, SeatTaken
 from pursersd.waits.caller import Caller
 
 
@@ -68,11 +68,13 @@ async def _join_one(
         found[board] = _Refused(text, is_final=True)
         return
     try:
-        found[board] = await central.seats.join(request)
+        found[board] = await central.seats.join(request, caller.id)
         caller.denials.forget(key)
     except (ToolFailed, UnknownBoard) as error:
         found[board] = error
         if one_of_many:
             found[board] = _Refused(str(error), is_final=caller.denials.remember(key, error))
+    except SeatTaken as error:
+        found[board] = _Refused(str(error), is_final=True) if one_of_many else error
     except PursersError as error:
         found[board] = error
