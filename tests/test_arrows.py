@@ -41,6 +41,7 @@ LAYERS = {
     "pursersd.seats": 14,
     "pursersd.feed": 15,
     "pursersd.waits": 16,
+    "pursersd.door_join": 16,
     "pursersd.conversation": 17,
     "pursersd.tools": 18,
     "pursersd.control": 18,
@@ -60,6 +61,10 @@ CROSSING = {
         "pursers_shim.dial",
         "pursersd",
         "pursersd.api",
+        # The stored doors belong to the user and not to the daemon: they are shown and forgotten without one.
+        "pursersd.errors",
+        "pursersd.rules.door_request",
+        "pursersd.state.doors",
     ),
     "pursers_shim": (),
 }

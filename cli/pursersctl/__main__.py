@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pursers_shim import __version__
-from pursersctl import client, output
+from pursersctl import client, doors, output
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.logs import logs
 from pursersctl.ps import ps
@@ -23,6 +23,10 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
+StateDir = Annotated[
+    str | None,
+    typer.Option("--state-dir", help="Where the doors lie, instead of PURSERS_BRIDGE_STATE_DIR or the usual place."),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -136,6 +140,62 @@ def logs_command(
     """
     with output.reporting():
         logs(api.log_file(client.where(os.environ).home), lines, follow)
+
+
+@app.command("join")
+def join_command(
+    door: Annotated[str, typer.Argument(metavar="DOOR", help="The string prs1.…, or - to read it from stdin.")],
+    name: Annotated[str | None, typer.Option("--name", help="Name of the seat, instead of an automatic one.")] = None,
+    role: Annotated[str | None, typer.Option("--role", help="For a named door: the role of its seat.")] = None,
+    rotate: Annotated[bool, typer.Option("--rotate", help="Replace the stored token of that board and role.")] = False,
+    allow_remote: Annotated[bool, typer.Option("--allow-remote", help="The Central is on another machine.")] = False,
+    state_dir: StateDir = None,
+) -> None:
+    """Take a seat on a board through a door, and keep the door.
+
+    \b
+    Examples:
+      pursersctl join 'prs1.eyJi…'
+      pursersctl join - < door.txt          keeps the secret out of the shell's history
+      pursersctl join - --rotate < new.txt
+    """
+    with output.reporting(prefix=doors.PREFIX):
+        doors.join(
+            client.where(os.environ),
+            os.environ,
+            doors.Wish(door=door, name=name, role=role, rotate=rotate, allow_remote=allow_remote, state_dir=state_dir),
+        )
+
+
+@app.command("doors")
+def doors_command(as_json: Json = False, state_dir: StateDir = None) -> None:
+    """List the stored doors; shows neither tokens nor URLs.
+
+    \b
+    Examples:
+      pursersctl doors
+      pursersctl doors --json | jq -r '.doors[].board'
+    """
+    with output.reporting(as_json=as_json, prefix=doors.PREFIX):
+        doors.show(client.where(os.environ), os.environ, state_dir, as_json=as_json)
+
+
+@app.command("forget")
+def forget_command(
+    board: Annotated[str, typer.Option("--board", help="The board of the door.")],
+    role: Annotated[str, typer.Option("--role", help="Its role: worker, reviewer, coordinator or orchestrator.")],
+    state_dir: StateDir = None,
+) -> None:
+    """Delete one stored door. Central is not asked and goes on to accept the token until it is revoked there.
+
+    \b
+    Examples:
+      pursersctl forget --board my-board --role worker
+    """
+    if role not in doors.ROLES:
+        raise typer.BadParameter(f"{role!r} is not one of {', '.join(doors.ROLES)}.", param_hint="--role")
+    with output.reporting(prefix=doors.PREFIX):
+        doors.forget(client.where(os.environ), os.environ, board, role, state_dir)
 
 
 def main() -> None:

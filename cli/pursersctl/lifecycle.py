@@ -67,7 +67,20 @@ def restart(place: Place, environ: Mapping[str, str]) -> None:
         output.say(f"pursersd started (pid {_launch(place, environ)}).")
 
 
-def _launch(place: Place, environ: Mapping[str, str]) -> int:
+def ensure(place: Place, environ: Mapping[str, str]) -> None:
+    """See to it that a daemon answers, starting one as a shim would: it leaves by itself when nobody needs it.
+
+    Raises NotRunning where no shim may start one: after `stop`, and with PURSERSD_AUTOSTART=0.
+    """
+    _own_folder(place)
+    if dial.daemon_pid(place) is not None:
+        return
+    if os.path.lexists(place.stopped) or environ.get(dial.AUTOSTART_VARIABLE) == "0":
+        raise client.not_running(place)
+    _launch(place, environ, "auto")
+
+
+def _launch(place: Place, environ: Mapping[str, str], started_by: str = "user") -> int:
     """Start a daemon, unless somebody else is doing so, and return its pid when it answers."""
     began = time.monotonic()
     held: int | None = None
@@ -82,7 +95,7 @@ def _launch(place: Place, environ: Mapping[str, str]) -> int:
                 raise Failed(f"pursersd did not start.{_last_words(place)}")
             elif held is None:
                 with _system_errors("start pursersd"):
-                    held = dial.start(place, environ, "user", patient=False)
+                    held = dial.start(place, environ, started_by, patient=False)
             time.sleep(POLL_INTERVAL)
     finally:
         if held is not None:

@@ -15,14 +15,15 @@ from pursersd import api
 
 
 @contextmanager
-def reporting(*, as_json: bool = False) -> Iterator[None]:
-    """Turn a CommandError into its text on stderr and its exit code; with `as_json` also into JSON on stdout."""
+def reporting(*, as_json: bool = False, prefix: str = "") -> Iterator[None]:
+    """Turn a CommandError into its text on stderr, after `prefix`, and its exit code; with `as_json` also into JSON on
+    stdout."""
     try:
         yield
     except CommandError as error:
         if as_json:
             show_json(failure(error))
-        note(str(error))
+        note(f"{prefix}{error}")
         sys.exit(error.status)
 
 

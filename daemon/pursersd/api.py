@@ -11,7 +11,7 @@ import msgspec
 
 SCHEMA = 1
 
-Verb = Literal["ps", "status", "stop", "ping"]
+Verb = Literal["ps", "status", "stop", "ping", "join", "doors_changed"]
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
 
@@ -22,6 +22,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=F
     id: int
     verb: str
     params: dict[str, object] = {}
+
+    def __repr__(self) -> str:
+        return f"<Request {self.id} {self.verb}>"  # params may hold a credential
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +148,81 @@ class Stopping(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     conversations: int
+
+
+class Join(msgspec.Struct, frozen=True, kw_only=True):
+    """Params of `join`: take a seat through a door, and keep the door."""
+
+    door: str
+    """The string, with its token."""
+    folder: str
+    """Where doors are kept."""
+    name: str | None = None
+    """Name of the seat; None for an automatic one."""
+    role: str | None = None
+    """Role of the seat of a named door; None for what its token says."""
+    rotate: bool = False
+    allow_remote: bool = False
+    env: dict[str, str] = {}
+    """JOIN_VARIABLES of the caller's environment."""
+
+    def __repr__(self) -> str:
+        return f"<Join name={self.name} folder={self.folder}>"
+
+
+JOIN_VARIABLES = (
+    "ONBOARD_CENTRAL_INSTANCE_ID",
+    "PURSERS_HOST",
+    "PURSERS_LEGACY_TOOLS",
+    "PURSERS_MODEL",
+    "PURSERS_PROVIDER",
+    "PURSERS_SKILLS",
+    "PURSERS_TIER_MAX",
+)
+"""Variables that decide what a join declares, and to which Central."""
+
+
+class Joined(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `join`: Central took the seat in, and the door is kept."""
+
+    board: str
+    role: str
+    seat_name: str
+    push: bool
+    """Whether Central gave the seat a subscription stream."""
+    verifier: Literal["accepted"] = "accepted"
+    schema: int = SCHEMA
+
+
+class DoorRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One stored door, without its URL and its token."""
+
+    board: str
+    role: str
+    kid: str
+    """Key id of the token."""
+    exp: int
+    """When the token expires, in seconds since 1970."""
+    joined_at: str
+    seat_names_used: list[str]
+
+
+class DoorList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `pursersctl doors --json` prints; no answer of the daemon."""
+
+    push_mode: Delivery
+    """How waits with this environment get their events (PURSERS_WAIT_MODE)."""
+    folder: str
+    doors: list[DoorRow]
+    schema: int = SCHEMA
+
+
+class DoorsNoted(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `doors_changed`: the daemon looked at the stored doors again."""
+
+    conversations: int
+    """How many conversations it gave other settings."""
+    schema: int = SCHEMA
 
 
 def log_file(home: str | None) -> str:

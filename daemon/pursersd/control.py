@@ -12,8 +12,9 @@ import psutil
 from anyio.abc import SocketStream
 
 from pursers_shim import wire
-from pursersd import __version__, api
+from pursersd import __version__, api, door_join
 from pursersd.conversation.registry import Conversations
+from pursersd.errors import PursersError
 from pursersd.feed.centrals import Centrals
 from pursersd.health import warnings
 
@@ -61,13 +62,13 @@ class Control:
         pending = early
         while True:
             for line in pending:
-                await stream.send(msgspec.json.encode(self._answer(line)) + b"\n")
+                await stream.send(msgspec.json.encode(await self._answer(line)) + b"\n")
             try:
                 pending = lines.feed(await stream.receive(65536))
             except anyio.EndOfStream:
                 return
 
-    def _answer(self, line: bytes | wire.LineTooLong) -> api.Reply:
+    async def _answer(self, line: bytes | wire.LineTooLong) -> api.Reply:
         try:
             if isinstance(line, wire.LineTooLong):
                 raise msgspec.ValidationError(str(line))
@@ -85,10 +86,34 @@ class Control:
                 result = self.stop(
                     str(request.params.get("reason", "stop")), drain=bool(request.params.get("drain", False))
                 )
+            case "join" | "doors_changed":
+                return await self._answer_about_doors(request)
             case other:
                 text = f"This pursersd ({__version__}) does not know {other!r}. Update it, then run: pursersctl restart"
                 return api.Reply(id=request.id, error=api.Failure(code="unknown_verb", text=text))
         return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(result)))
+
+    async def _answer_about_doors(self, request: api.Request) -> api.Reply:
+        try:
+            if request.verb == "join":
+                result: msgspec.Struct = await self.join(msgspec.convert(request.params, api.Join))
+            else:
+                result = self.doors_changed()
+        except msgspec.ValidationError as error:
+            return api.Reply(id=request.id, error=api.Failure(code="bad_request", text=f"{request.verb}: {error}"))
+        except PursersError as error:
+            return api.Reply(id=request.id, error=api.Failure(code=error.code, text=str(error)))
+        return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(result)))
+
+    async def join(self, request: api.Join) -> api.Joined:
+        """Take a seat through a door and keep the door; conversations that use its board and role notice."""
+        joined = await door_join.join(self._centrals, request)
+        self.doors_changed()
+        return joined
+
+    def doors_changed(self) -> api.DoorsNoted:
+        """Look at the stored doors again: somebody has changed them."""
+        return api.DoorsNoted(conversations=0)
 
     def ps(self) -> api.Ps:
         """Every conversation."""

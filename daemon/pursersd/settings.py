@@ -18,6 +18,7 @@ from pursersd.rules.door import Door
 from pursersd.rules.door_choice import LoadDoors, choose, no_doors
 from pursersd.rules.environment import DEFAULT, Origin, Reader
 from pursersd.rules.hosts import HostProfile, profile
+from pursersd.rules.instance import expected_instance
 from pursersd.rules.seat_name import is_safe
 from pursersd.secret import Secret
 
@@ -34,7 +35,6 @@ WaitMode = Literal["push", "poll"]
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,32}")
-_CENTRAL_INSTANCE = re.compile(r"CI-[0-9a-f]{64}")
 _NAME_RULE = "letters, digits, dots, underscores, or hyphens"
 
 
@@ -101,7 +101,7 @@ def resolve(environ: Mapping[str, str], read_file: ReadFile, load_doors: LoadDoo
         host=host,
         wait_mode=_wait_mode(found),
         capabilities=capabilities(found, host),
-        instance_id=_instance_id(found),
+        instance_id=expected_instance(found),
         boards_filter=_boards_filter(found),
         resurface_s=found.positive("resurface_s", "PURSERS_BACKLOG_RESURFACE_INTERVAL_S") or DEFAULT_RESURFACE_S,
         scan_interval_s=found.positive("scan_interval_s", "PURSERS_BACKLOG_SCAN_INTERVAL_S") or DEFAULT_SCAN_INTERVAL_S,
@@ -233,16 +233,3 @@ def _wait_mode(found: Reader) -> WaitMode:
     if mode not in ("", "push"):
         found.notes.append("PURSERS_WAIT_MODE must be push or poll; using push")
     return "push"
-
-
-def _instance_id(found: Reader) -> str | None:
-    instance_id = found.value("ONBOARD_CENTRAL_INSTANCE_ID") or None
-    if instance_id is not None and not _CENTRAL_INSTANCE.fullmatch(instance_id):
-        found.problem(
-            "ONBOARD_CENTRAL_INSTANCE_ID must be CI- and 64 lower-case hex digits",
-            "Set it to the instance_id that Central shows under /healthz, or unset it.",
-        )
-        return None
-    if instance_id is not None:
-        found.came("instance_id", "ONBOARD_CENTRAL_INSTANCE_ID")
-    return instance_id

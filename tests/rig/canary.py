@@ -19,8 +19,8 @@ CLAIM = {"canary": "pursersd-canary"}
 _MARK = base64.urlsafe_b64encode(b'{"canary":"pursersd-c')
 """How CLAIM begins in an encoded token: three bytes make four letters, so the beginning must be of whole threes."""
 
-DOORS = "doors.json"
-"""The one file that holds credentials."""
+DOORS = ("doors.json", "coordinator-doors.json")
+"""The files that hold credentials."""
 
 _others: set[bytes] = set()
 

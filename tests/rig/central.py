@@ -175,9 +175,9 @@ class Central:
         for subject, role in (members or {}).items():
             self.admit(board, subject, role)
 
-    def admit(self, board: str, subject: str, role: str = "member") -> None:
+    def admit(self, board: str, subject: str, role: str = "member", client_id: str = CLIENT_ID) -> None:
         """Make the subject's principal a member of the board; nothing happens if it is one."""
-        principal = self.principal_id(subject)
+        principal = self.principal_id(subject, client_id)
         try:
             self.call(
                 self.admin, "board_member_add", board_id=board, agent_name=ADMIN_SEAT, principal_id=principal, role=role

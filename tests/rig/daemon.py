@@ -109,13 +109,15 @@ class Home:
         assert pid, f"no daemon holds the lock; processes: {processes.describe(self.daemons())}"
         return pid
 
-    def ctl(self, *arguments: str, timeout: float = CTL_TIMEOUT) -> "subprocess.CompletedProcess[str]":
-        """Run pursersctl here."""
+    def ctl(
+        self, *arguments: str, stdin: str = "", timeout: float = CTL_TIMEOUT, **variables: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run pursersctl here, with these variables more in its environment."""
         done = subprocess.run(
             [CTL, *arguments],
-            env=self.environment(role=None),
+            env=self.environment(role=None, extra=variables),
             cwd=self.folder,
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=timeout,

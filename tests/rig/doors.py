@@ -1,16 +1,16 @@
 """Doors for tests: with tokens that nobody accepts, and real ones, issued by the bridge's own door tool."""
 
 import base64
+import contextlib
+import io
 import json
-import subprocess
-from pathlib import Path
 
+import door_admin
 import jwt
 
-from rig import processes
+from rig import canary
+from rig.central import Central
 
-DOOR_TOOL = str(processes.BIN / "pursers-door")
-TOOL_TIMEOUT = 30.0
 URL = "http://127.0.0.1:8766/mcp"
 KEY = "not a secret, and long enough for what signs with it"
 
@@ -39,19 +39,26 @@ def packed(u: object = URL, b: object = "b", r: object = "worker", t: object = N
 class Issuer:
     """The operator of a Central who issues doors for it with `pursers-door`."""
 
-    def __init__(self, *, url: str, issuer: str, jwks: Path, keys: Path) -> None:
-        self.url = url
-        self._where = ["--central-url", url, "--issuer", issuer, "--keys-dir", str(keys)]
-        self._jwks = ["--jwks", str(jwks)]
+    def __init__(self, central: Central) -> None:
+        self._central = central
+        self._jwks = ["--jwks", str(central.instance / "jwks.json")]
+        where = {"--central-url": central.url, "--issuer": central.issuer, "--keys-dir": str(central.folder / "keys")}
+        self._where = [word for pair in where.items() for word in pair]
+
+    def admit(self, board: str, role: str = "worker") -> None:
+        """Make the holders of the board's doors for this role members of the board."""
+        subject, client = f"door:{board}:{role}", f"door-{board}-{role}"
+        membership = "reviewer" if role == "reviewer" else "member"
+        self._central.admit(board, subject, membership, client)
 
     def issue(self, board: str, role: str = "worker", *, verb: str = "issue") -> str:
         """A door for a board and role; the same key as long as it is not rotated."""
-        return self._run(verb, "--board", board, "--role", role, *self._where, *self._jwks)
+        return self._door(verb, "--board", board, "--role", role, *self._where, *self._jwks)
 
     def named(self, board: str, subject: str, scope: str) -> str:
         """A named door."""
         who = ["--board", board, "--named", "--sub", subject, "--scope", scope]
-        return self._run("issue", *who, *self._where, *self._jwks)
+        return self._door("issue", *who, *self._where, *self._jwks)
 
     def rotate(self, board: str, role: str = "worker") -> str:
         """A door with a new key; the old one is refused from now on."""
@@ -61,16 +68,26 @@ class Issuer:
         """Let Central refuse the tokens of a key."""
         self._run("revoke-kid", kid, *self._jwks)
 
+    def _door(self, *arguments: str) -> str:
+        door = self._run(*arguments)
+        canary.watch(door)
+        canary.watch(token_of(door))
+        return door
+
     @staticmethod
     def _run(*arguments: str) -> str:
-        done = subprocess.run(
-            [DOOR_TOOL, *arguments], env=processes.environment(), capture_output=True, text=True, timeout=TOOL_TIMEOUT
-        )
-        assert done.returncode == 0, f"pursers-door {arguments[0]}: {done.stderr}"
-        return done.stdout.strip()
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = door_admin.main(arguments)
+        assert status == 0, f"pursers-door {arguments[0]}"
+        return printed.getvalue().strip()
+
+
+def token_of(door: str) -> str:
+    """The token in a door."""
+    return str(json.loads(base64.urlsafe_b64decode(door.partition(".")[2] + "=="))["t"])
 
 
 def kid_of(door: str) -> str:
     """Key id of a door's token."""
-    fields = json.loads(base64.urlsafe_b64decode(door.partition(".")[2] + "=="))
-    return str(jwt.get_unverified_header(fields["t"])["kid"])
+    return str(jwt.get_unverified_header(token_of(door))["kid"])

@@ -31,6 +31,13 @@ def capabilities(found: Reader, host: HostProfile) -> dict[str, object] | None:
     return declared or None
 
 
+def newcomer_capabilities(found: Reader, host: HostProfile, role: str) -> dict[str, object]:
+    """What a seat declares that joins through a door: always something, and that it does what its role says."""
+    declared = capabilities(found, host) or {}
+    does = {"can_work": role == "worker", "can_review": role == "reviewer"}
+    return {"host": host.known_name, "max_parallel": 1} | declared | does
+
+
 def _tier(found: Reader) -> dict[str, object]:
     raw = found.value("PURSERS_TIER_MAX")
     if raw in ("1", "2", "3"):

@@ -140,6 +140,27 @@ class Seats:
             if user in member.trying:
                 member.trying.remove(user)
 
+    async def introduce(self, request: SeatRequest, *, ask_first: bool) -> Seat:
+        """Join a seat that nobody may have yet; Central refuses a name that is in use under this principal.
+
+        It is joined once and not kept here: nobody uses it. Not sent again when the connection breaks, since a repetition
+        would collide with itself. `ask_first`: make sure that the board exists, if the credential could found it.
+        Raises like `join`.
+        """
+        try:
+            with anyio.fail_after(JOIN_TIMEOUT):
+                if ask_first:
+                    await self._pool.require_board(request.board)
+                answer = await self._pool.call("board_join", _arguments(request, "model", takeover=False))
+                return _seat(request, answer)
+        except TimeoutError as error:
+            raise Unreachable(f"Central did not answer the join of {request.board} in {JOIN_TIMEOUT:.0f} s") from error
+
+    async def withdraw(self, seat: Seat) -> None:
+        """Take back an introduction. Raises CentralError if that does not succeed."""
+        arguments = {"board_id": seat.board, "agent_name": seat.agent_name, "target_agent_id": seat.agent_id}
+        await self._pool.call("agent_retire", arguments)
+
     async def rejoin(self, seat: Seat) -> Seat:
         """Join again after Central called the seat inactive or its generation stale. It is not the model that acts here."""
         return await self._keepalive(seat)
