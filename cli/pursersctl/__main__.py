@@ -10,7 +10,7 @@ from pursersctl import client, doors, output
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.logs import logs
 from pursersctl.ps import ps
-from pursersctl.status import status
+from pursersctl.status import conversation, status
 from pursersd import api
 
 # Help without rich: it costs as much time as the rest of a command, and pipes get plain text either way.
@@ -68,17 +68,31 @@ def ps_command(as_json: Json = False) -> None:
 
 
 @app.command("status")
-def status_command(as_json: Json = False) -> None:
-    """Show the daemon, its Centrals, and what is wrong.
+def status_command(
+    as_json: Json = False,
+    which: Annotated[
+        str | None,
+        typer.Option(
+            "--conversation",
+            metavar="ID",
+            help="Show one conversation: its id or the beginning of it, its shim's pid, or its seat's name.",
+        ),
+    ] = None,
+) -> None:
+    """Show the daemon, its Centrals, and what is wrong; or one conversation with every setting and its origin.
 
     \b
     Examples:
       pursersctl status
+      pursersctl status --conversation 20419
       pursersctl status --json | jq '.warnings'
       pursersctl status >/dev/null 2>&1 || echo "not well: exit code $?"
     """
     with output.reporting(as_json=as_json):
-        status(client.where(os.environ), as_json=as_json)
+        if which is None:
+            status(client.where(os.environ), as_json=as_json)
+        else:
+            conversation(client.where(os.environ), which, as_json=as_json)
 
 
 @app.command("start")

@@ -39,7 +39,7 @@ def status(answer: api.Status, *, stopped: bool, version: str, width: int = DEFA
     """The page of `pursersctl status`. `stopped`: nobody starts a daemon automatically. `version`: our own."""
     lines = _daemon(answer, stopped)
     if answer.daemon.version != version:
-        lines += _wrapped(
+        lines += wrapped(
             f"The daemon is version {answer.daemon.version}, pursersctl is {version}. Run: pursersctl restart",
             width,
             style="yellow",
@@ -51,8 +51,8 @@ def status(answer: api.Status, *, stopped: bool, version: str, width: int = DEFA
     for warning in answer.warnings:
         since = f"  for {duration(warning.since_s)}" if warning.since_s >= 1 else ""
         lines.append((("  ", ""), (clean(warning.code), "yellow"), (since, "dim")))
-        lines += _wrapped(warning.text, width, indent=4)
-        lines += _wrapped("→ " + warning.action, width, indent=4)
+        lines += wrapped(warning.text, width, indent=4)
+        lines += wrapped("→ " + warning.action, width, indent=4)
     return lines
 
 
@@ -122,7 +122,7 @@ def _poll_reasons(rows: list[api.SeatRow], width: int) -> list[Line]:
     lines: list[Line] = []
     for reason, names in seats.items():
         text = f"{', '.join(dict.fromkeys(names))} gets events by polling: {reason}"
-        lines += [(), *_wrapped(text, width, style="yellow")]
+        lines += [(), *wrapped(text, width, style="yellow")]
     return lines
 
 
@@ -141,9 +141,9 @@ def _daemon(answer: api.Status, stopped: bool) -> list[Line]:
     ]
     style = "green" if daemon.state == "ready" else "yellow"
     lines: list[Line] = [(("pursersd ", "bold"), (clean(daemon.version), "bold"), ("  ", ""), (daemon.state, style))]
-    lines += [_fact(name, value) for name, value in facts if value is not None]
+    lines += [fact(name, value) for name, value in facts if value is not None]
     if stopped:
-        lines.append(_fact("autostart", "off since pursersctl stop. Turn it on with: pursersctl start", "yellow"))
+        lines.append(fact("autostart", "off since pursersctl stop. Turn it on with: pursersctl start", "yellow"))
     return lines
 
 
@@ -157,31 +157,32 @@ def _central(central: api.CentralStatus, width: int) -> list[Line]:
         )
     ]
     if central.detail:
-        lines += _wrapped(central.detail, width, indent=2, style="yellow")
+        lines += wrapped(central.detail, width, indent=2, style="yellow")
     counts = (
         f"{central.streams} open",
         f"{central.call_connections} in progress, {central.requests} since connecting",
         f"{central.waits} on {central.seats_listening} listening seats",
         f"{central.cues} cues, {central.reconnects} reconnects",
     )
-    boards = _wrapped(", ".join(central.boards) or UNKNOWN, width, indent=_FACT_INDENT)
+    boards = wrapped(", ".join(central.boards) or UNKNOWN, width, indent=_FACT_INDENT)
     return [
         *lines,
-        _fact("credential", central.credential),
-        _fact("boards", "".join(text for text, _ in boards[0]).strip()),
+        fact("credential", central.credential),
+        fact("boards", "".join(text for text, _ in boards[0]).strip()),
         *boards[1:],
-        *(_fact(name, text) for name, text in zip(("streams", "calls", "waits", "events"), counts, strict=True)),
+        *(fact(name, text) for name, text in zip(("streams", "calls", "waits", "events"), counts, strict=True)),
     ]
 
 
 _FACT_INDENT = 17
 
 
-def _fact(name: str, value: str, style: str = "") -> Line:
+def fact(name: str, value: str, style: str = "") -> Line:
+    """A name and its value, below one another with others."""
     return ((f"  {name}".ljust(_FACT_INDENT), "dim"), (clean(value), style))
 
 
-def _wrapped(text: str, width: int, *, indent: int = 0, style: str = "") -> list[Line]:
+def wrapped(text: str, width: int, *, indent: int = 0, style: str = "") -> list[Line]:
     """`text` as a paragraph; a word longer than the line, such as a path to copy, stays whole."""
     margin = " " * indent
     pieces = textwrap.wrap(clean(text), max(20, width - indent), break_long_words=False, break_on_hyphens=False)

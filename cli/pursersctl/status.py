@@ -1,11 +1,21 @@
-"""`pursersctl status`: the daemon, its Centrals, and what is wrong."""
+"""`pursersctl status`: the daemon, its Centrals, and what is wrong; or one conversation in detail."""
 
 import os
 
 from pursers_shim import __version__
 from pursers_shim.paths import Place
-from pursersctl import client, output, render
+from pursersctl import client, detail, output, render
 from pursersd import api
+
+
+def conversation(place: Place, which: str, *, as_json: bool) -> None:
+    """Print the settings and seats of one conversation; change nothing."""
+    result = client.ask(place, "conversation", {"which": which})
+    answer = client.read(result, api.ConversationStatus)
+    if as_json:
+        output.show_json(result)
+    else:
+        output.show(detail.conversation(answer, output.width()))
 
 
 def status(place: Place, *, as_json: bool) -> None:

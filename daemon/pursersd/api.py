@@ -11,7 +11,7 @@ import msgspec
 
 SCHEMA = 1
 
-Verb = Literal["ps", "status", "stop", "ping", "join", "doors_changed"]
+Verb = Literal["ps", "status", "conversation", "stop", "ping", "join", "doors_changed"]
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
 
@@ -80,6 +80,49 @@ class Ps(msgspec.Struct, frozen=True, kw_only=True):
     """Answer to `ps`."""
 
     seats: list[SeatRow]
+    schema: int = SCHEMA
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One resolved value of a conversation, and where it came from."""
+
+    name: str
+    value: str | None
+    """None when there is none. Of the token: its key id and short fingerprint, or the fingerprint alone."""
+    origin: Literal["variable", "file", "door", "automatic", "default"]
+    origin_name: str | None
+    """The variable (of a file: the one that names it), or the key id of the stored door."""
+
+
+class SeatStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One seat that a conversation has taken."""
+
+    board: str
+    agent_name: str
+    agent_id: str
+    principal_id: str
+    role: str
+    claim_ttl_s: int
+    generation: str | None
+    """Generation of the board that its calls insist on; None for a board without."""
+    shared_by: int
+    """How many conversations use this seat, this one included."""
+
+
+class ConversationStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `conversation`: one of them in detail."""
+
+    row: SeatRow
+    """The same as in `ps`."""
+    settings: list[Setting]
+    doors: str | None
+    """Folder of the stored doors that it looks at."""
+    seats: list[SeatStatus]
+    """The one of its home board first; empty before its first join."""
+    problems: list[str]
+    """Why it cannot work with Central, each with what to do; empty when it can."""
+    notes: list[str]
+    """What of its settings is ignored, each with what is used instead."""
     schema: int = SCHEMA
 
 

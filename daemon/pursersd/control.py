@@ -80,6 +80,8 @@ class Control:
                 result: msgspec.Struct = self.ps()
             case "status":
                 result = self.status()
+            case "conversation":
+                return self._answer_about_conversation(request)
             case "ping":
                 result = self.status().daemon
             case "stop":
@@ -114,6 +116,24 @@ class Control:
     def doors_changed(self) -> api.DoorsNoted:
         """Look at the stored doors again: somebody has changed them."""
         return api.DoorsNoted(conversations=0)
+
+    def _answer_about_conversation(self, request: api.Request) -> api.Reply:
+        which = str(request.params.get("which", ""))
+        found = self.conversation(which)
+        if len(found) == 1:
+            return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(found[0])))
+        if not found:
+            code, text = "unknown_conversation", f"No conversation is meant by {which!r}."
+        else:
+            names = ", ".join(sorted(status.row.conversation for status in found))
+            code, text = "ambiguous_conversation", f"{which!r} may mean several conversations: {names}."
+        return api.Reply(
+            id=request.id, error=api.Failure(code=code, text=f"{text} Their ids are in: pursersctl ps --json")
+        )
+
+    def conversation(self, which: str) -> list[api.ConversationStatus]:
+        """The conversations that `which` may mean, in detail."""
+        return self._conversations.status(which)
 
     def ps(self) -> api.Ps:
         """Every conversation."""

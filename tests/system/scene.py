@@ -24,10 +24,10 @@ WAIT_S = 60  # what each a2a_wait is asked for; no test lasts that long
 PATIENCE = 20.0  # seconds for something that must happen, on a loaded machine
 
 
-def ask(home: Home, verb: str) -> Json:
+def ask(home: Home, verb: str, **params: object) -> Json:
     """The daemon's answer to a control request. AssertionError if there is none to ask, so that `until` tries again."""
     try:
-        answer: Json = json.loads(client.ask(home.place, verb))
+        answer: Json = json.loads(client.ask(home.place, verb, params))
     except CommandError as error:
         raise AssertionError(str(error)) from error
     return answer

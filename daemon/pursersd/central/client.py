@@ -6,9 +6,11 @@ what a feed must know: pings, repeated cues and the difference between an overfl
 """
 
 import itertools
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urljoin
 
 import httpx2
 import msgspec
@@ -68,6 +70,14 @@ class _Frame(msgspec.Struct):
     error: _Error | None = None
 
 
+class _Health(msgspec.Struct):
+    """What Central says of itself under /healthz, as far as we look."""
+
+    instance_id: str = ""
+
+
+_INSTANCE = re.compile(r"CI-[0-9a-f]{64}")
+
 _decode = msgspec.json.Decoder(_Frame).decode
 
 
@@ -121,6 +131,15 @@ class CentralClient:
         async with self._post("tools/call", params, name=tool) as response:
             frame = await _answer(response)
         return _tool_result(tool, frame)
+
+    async def instance(self) -> str | None:
+        """The id that the Central at this URL gives itself, asked without the token; None if it does not say."""
+        try:
+            async with self._http.stream("GET", urljoin(self.url, "/healthz")) as response:
+                found = msgspec.json.decode(await response.aread(), type=_Health)
+        except (httpx2.HTTPError, httpx2.InvalidURL, msgspec.DecodeError):
+            return None
+        return found.instance_id if _INSTANCE.fullmatch(found.instance_id) else None
 
     @asynccontextmanager
     async def listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:

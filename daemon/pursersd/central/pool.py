@@ -16,7 +16,16 @@ import anyio
 import jwt
 
 from pursersd.central.client import CentralClient, Cues
-from pursersd.errors import CentralError, Forbidden, Overloaded, ToolFailed, Unauthenticated, UnknownBoard, Unreachable
+from pursersd.errors import (
+    CentralError,
+    Forbidden,
+    InstanceMismatch,
+    Overloaded,
+    ToolFailed,
+    Unauthenticated,
+    UnknownBoard,
+    Unreachable,
+)
 from pursersd.secret import Secret
 
 log = logging.getLogger(__name__)
@@ -89,6 +98,8 @@ class Pool:
             async with self._client.listen(uris) as cues:
                 self.last_error = None
                 yield cues
+        except InstanceMismatch as error:
+            raise await self._explained(error) from error
         except CentralError as error:
             self._note(error)
             raise
@@ -147,6 +158,8 @@ class Pool:
             result = await self._client.call(tool, arguments, generation=generation)
             self.last_error = None
             return result
+        except InstanceMismatch as error:
+            raise await self._explained(error) from error
         except CentralError as error:
             self._note(error)
             if isinstance(error, ToolFailed) and str(error).startswith(_NO_MEMBER):
@@ -154,6 +167,16 @@ class Pool:
             raise
         finally:
             self.counters.in_flight -= 1
+
+    async def _explained(self, error: InstanceMismatch) -> InstanceMismatch:
+        """Central's refusal, and who was expected and who answered: only a repair of the settings can help."""
+        self.last_error = None
+        found = await self._client.instance()
+        answered = f"is {found}" if found else "is another one"
+        return InstanceMismatch(
+            f"{error}. Expected was {self.key.instance_id}, but the Central at {self.key.url} {answered}. "
+            "Correct ONBOARD_CENTRAL_INSTANCE_ID or ONBOARD_CENTRAL_URL."
+        )
 
     def _note(self, error: CentralError) -> None:
         """Keep what says that Central does not serve us; every other failure is an answer."""

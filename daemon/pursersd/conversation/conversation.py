@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import TaskGroup
 
-from pursersd.api import Delivery, SeatRow, State
+from pursersd.api import ConversationStatus, Delivery, SeatRow, SeatStatus, State
 from pursersd.central.pool import PoolKey
+from pursersd.conversation.description import settings_of
 from pursersd.conversation.identity import ProcessIdentity
 from pursersd.errors import CentralError, ConfigurationError
 from pursersd.feed.centrals import Central, Centrals
@@ -49,12 +50,15 @@ class Conversation:
         *,
         resolve: Callable[[], Settings] | None = None,
         name: Callable[["Conversation"], Awaitable[str | None]] | None = None,
+        doors: str | None = None,
     ) -> None:
         self.id = conversation_id
         self.origin = origin
         self.settings = settings
         self._resolve = resolve or (lambda: settings)
         self._name = name or _no_name
+        self._doors = doors
+        """Folder of the stored doors that it looks at."""
         self._given_name: str | None = None
         """The name that was found for it when it needed one."""
         self.link_epoch = 0
@@ -273,6 +277,31 @@ class Conversation:
             log.warning("%s: events were delivered but not acknowledged: %s", self.id, error)
 
     # --- for people -------------------------------------------------------------------------------------------------
+
+    def status(self, sharing: int) -> ConversationStatus:
+        """What `pursersctl status --conversation` shows of it."""
+        return ConversationStatus(
+            row=self.row(sharing),
+            settings=settings_of(self.settings, self._given_name),
+            doors=self._doors,
+            seats=sorted(self._seat_statuses(), key=lambda seat: (seat.board != self.settings.board, seat.board)),
+            problems=list(self.settings.problems),
+            notes=list(self.settings.notes),
+        )
+
+    def _seat_statuses(self) -> Iterator[SeatStatus]:
+        for central in self._centrals.all():
+            for seat in central.seats.of(self.id):
+                yield SeatStatus(
+                    board=seat.board,
+                    agent_name=seat.agent_name,
+                    agent_id=seat.agent_id,
+                    principal_id=seat.principal_id,
+                    role=seat.role,
+                    claim_ttl_s=seat.claim_ttl_s,
+                    generation=seat.generation,
+                    shared_by=central.seats.users(seat),
+                )
 
     def row(self, sharing: int) -> SeatRow:
         """Its line in `pursersctl ps`; `sharing` conversations use its seat."""

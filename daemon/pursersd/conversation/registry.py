@@ -9,7 +9,7 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from pursersd.api import SeatRow
+from pursersd.api import ConversationStatus, SeatRow
 from pursersd.conversation.conversation import Conversation, Origin
 from pursersd.conversation.identity import ProcessIdentity
 from pursersd.conversation.naming import Applicant, Naming
@@ -77,7 +77,13 @@ class Conversations:
         name = resume if resume and known is None else new_conversation_id()
         settings = resolve()
         conversation = self._all[name] = Conversation(
-            name, origin, settings, self._centrals, resolve=resolve, name=partial(self._name, doors)
+            name,
+            origin,
+            settings,
+            self._centrals,
+            resolve=resolve,
+            name=partial(self._name, doors),
+            doors=str(doors.folder) if doors is not None else None,
         )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
@@ -99,8 +105,21 @@ class Conversations:
 
     def rows(self) -> list[SeatRow]:
         """One row per conversation."""
-        sharing = Counter(seat.uri for c in self._all.values() for seat in c.seats)
+        sharing = self._sharing()
         return [c.row(sharing[c.seat.uri] if c.seat else 0) for c in self._all.values()]
+
+    def status(self, which: str) -> list[ConversationStatus]:
+        """The conversations that are meant by `which`: an id, its unique beginning, a shim's pid, or a seat's name."""
+        return [found.status(self._sharing()[found.seat.uri] if found.seat else 0) for found in self._meant(which)]
+
+    def _meant(self, which: str) -> list[Conversation]:
+        if which in self._all:
+            return [self._all[which]]
+        begins = [c for name, c in self._all.items() if which and name.startswith(which)]
+        return begins or [c for c in self._all.values() if which in (str(c.origin.shim.pid), c.seat_name)]
+
+    def _sharing(self) -> Counter[str]:
+        return Counter(seat.uri for c in self._all.values() for seat in c.seats)
 
     async def _name(self, doors: Doors | None, conversation: Conversation) -> str | None:
         applicant = Applicant(conversation.id, conversation.origin.shim, conversation.origin.cwd, doors)

@@ -42,7 +42,7 @@ class SeatRequest:
     role: str | None
     capabilities: tuple[tuple[str, Any], ...] | None = None
     platform: str | None = None
-    careful: bool = False
+    careful: bool = field(default=False, compare=False)
     """Whether its first join ever must not take the seat from somebody else (see seats/first.py)."""
 
 
@@ -189,6 +189,10 @@ class Seats:
         """How many conversations use the seat."""
         member = self._member(seat)
         return len(member.wishes) if member else 0
+
+    def of(self, user: str) -> list[Seat]:
+        """The seats that somebody uses, as Central described them last."""
+        return [m.seat for m in self._members.values() if user in m.wishes and m.seat is not None]
 
     def leave(self, user: str) -> list[Seat]:
         """Somebody is gone; returns the seats that nobody uses any more. They are left alone: whoever wants one joins afresh."""

@@ -1,0 +1,47 @@
+"""A conversation's settings for people: each value and where it came from, secrets by their names only."""
+
+import json
+
+from pursersd.api import Setting
+from pursersd.central.pool import credential_name
+from pursersd.rules.environment import Origin
+from pursersd.settings import Settings
+
+Value = str | int | float | None
+
+
+def settings_of(settings: Settings, given_name: str | None) -> list[Setting]:
+    """Every resolved value. `given_name` is the name that was found for it when it needed one, None before."""
+    host = settings.host
+    name = settings.origin("agent_name")
+    if settings.agent_name is None:
+        name = Origin("automatic")
+    named = {
+        "url": settings.url or None,
+        "token": credential_name(settings.token) if settings.token is not None else None,
+        "board": settings.board,
+        "role": settings.role,
+    }
+    rest: dict[str, Value] = {
+        "instance_id": settings.instance_id,
+        "host": host.name,
+        "timeout_s": host.timeout_s,
+        "block_limit_s": host.block_limit_s,
+        "wait_mode": settings.wait_mode,
+        "boards_filter": settings.boards_filter,
+        "capabilities": json.dumps(settings.capabilities, sort_keys=True) if settings.capabilities else None,
+        "resurface_s": settings.resurface_s,
+        "scan_interval_s": settings.scan_interval_s,
+        "idle_limit_s": settings.idle_limit_s,
+    }
+    return [
+        *(_setting(key, value, settings.origin(key)) for key, value in named.items()),
+        _setting("agent_name", settings.agent_name or given_name, name),
+        *(_setting(key, value, settings.origin("timeout_s" if key == "block_limit_s" else key)) for key, value in rest.items()),
+    ]  # fmt: skip
+
+
+def _setting(name: str, value: Value, origin: Origin) -> Setting:
+    if isinstance(value, float):
+        value = f"{value:g}"
+    return Setting(name=name, value=None if value is None else str(value), origin=origin.kind, origin_name=origin.name)
