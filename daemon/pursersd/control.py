@@ -115,7 +115,7 @@ class Control:
 
     def doors_changed(self) -> api.DoorsNoted:
         """Look at the stored doors again: somebody has changed them."""
-        return api.DoorsNoted(conversations=0)
+        return api.DoorsNoted(conversations=self._conversations.doors_changed())
 
     def _answer_about_conversation(self, request: api.Request) -> api.Reply:
         which = str(request.params.get("which", ""))

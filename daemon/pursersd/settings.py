@@ -7,14 +7,15 @@ was ignored in `notes`.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from pursersd.errors import DoorsError
 from pursersd.rules.capabilities import capabilities
 from pursersd.rules.credential import ReadFile, resolve_token
-from pursersd.rules.door import Door
+from pursersd.rules.door import Door, check_url
 from pursersd.rules.door_choice import LoadDoors, choose, no_doors
 from pursersd.rules.environment import DEFAULT, Origin, Reader
 from pursersd.rules.hosts import HostProfile, profile
@@ -22,7 +23,7 @@ from pursersd.rules.instance import expected_instance
 from pursersd.rules.seat_name import is_safe
 from pursersd.secret import Secret
 
-__all__ = ["DEFAULT_BOARD", "DEFAULT_NAME", "DEFAULT_URL", "ROLES", "Settings", "resolve"]
+__all__ = ["DEFAULT_BOARD", "DEFAULT_NAME", "DEFAULT_URL", "ROLES", "Settings", "resolve", "with_door", "without_door"]
 
 DEFAULT_URL = "http://127.0.0.1:8766/mcp"
 DEFAULT_BOARD = "pursers"
@@ -110,6 +111,31 @@ def resolve(environ: Mapping[str, str], read_file: ReadFile, load_doors: LoadDoo
         notes=tuple(found.notes),
         door=stored.door,
         origins=MappingProxyType(found.origins),
+    )
+
+
+def with_door(settings: Settings, door: Door) -> Settings:
+    """The settings with what a newer door for the same board and role says: its token, and its URL unless one was given."""
+    origins = {name: Origin("door", door.kid) if o.kind == "door" else o for name, o in settings.origins.items()}
+    url = settings.url
+    if settings.origin("url").kind == "door" and door.url != url:
+        try:
+            check_url(door.url, allow_remote=True)
+        except DoorsError as error:
+            return replace(settings, problems=(f"{error}. Join with the right door: pursersctl join --rotate",))
+        url = door.url
+    return replace(settings, url=url, token=door.token, door=door, origins=MappingProxyType(origins))
+
+
+def without_door(settings: Settings) -> Settings:
+    """The settings after their door was forgotten: there is no credential any more."""
+    return replace(
+        settings,
+        token=None,
+        problems=(
+            f"the stored door for board {settings.board} and role {settings.role} was forgotten. Store one again with: "
+            "pursersctl join",
+        ),
     )
 
 

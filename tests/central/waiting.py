@@ -1,7 +1,7 @@
 """a2a_wait's engine without a conversation: a caller with settings of its own, on a real pool."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,17 +9,32 @@ import anyio
 from anyio import to_thread
 
 from central.feeding import PATIENCE, eventually, pool
+from pursersd.central.pool import PoolKey
 from pursersd.feed.centrals import Central
 from pursersd.rules import arguments
 from pursersd.rules.backlog import SyntheticGuard
 from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression
 from pursersd.seats.seat import SeatRequest
-from pursersd.settings import resolve
+from pursersd.settings import Settings, resolve
 from pursersd.waits import engine
 from pursersd.waits.board import BoardWait, Memory
 from pursersd.waits.caller import Caller
 from rig.central import Central as Server
+
+
+@dataclass
+class Lasting:
+    """A credential that nobody replaces."""
+
+    settings: Settings
+    key: PoolKey | None = None
+
+    def refused(self) -> bool:
+        return False
+
+    def until_renewed(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @dataclass
@@ -92,9 +107,11 @@ class Waiting:
         if self._memory is None:
             self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
         self.boards = []
+        settings = replace(settings, host=replace(settings.host, progress_every_s=self.progress_every_s))
         return Caller(
             id="test",
-            settings=replace(settings, host=replace(settings.host, progress_every_s=self.progress_every_s)),
+            settings=settings,
+            renewal=Lasting(settings),
             memory=self._memory,
             denials=Denials(),
             connect=self._connect,

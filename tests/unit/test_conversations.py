@@ -11,6 +11,7 @@ from typing import cast
 import anyio
 import pytest
 
+from pursersd.central.pool import PoolKey
 from pursersd.conversation import registry
 from pursersd.conversation.conversation import Conversation, Origin
 from pursersd.conversation.identity import ProcessIdentity, identify
@@ -38,9 +39,10 @@ class Pools:
         self.users: set[str] = set()
         self.released: list[str] = []
 
-    def release(self, conversation: str) -> None:
-        self.users.discard(conversation)
-        self.released.append(conversation)
+    def release(self, conversation: str, *, but: PoolKey | None = None) -> None:
+        if but is None:  # else it goes on
+            self.users.discard(conversation)
+            self.released.append(conversation)
 
 
 class Scene:

@@ -36,6 +36,9 @@ CALLS = 4
 BACKGROUND_CALLS = 2
 """How many of them may be the feed's reads and keepalive."""
 
+CLOSE_PATIENCE = 5.0
+"""Seconds that calls in flight have to end when the pool is closed."""
+
 RESENDS = 2
 """How often a read is sent again after its connection broke."""
 
@@ -78,6 +81,7 @@ class Pool:
         self._background = anyio.CapacityLimiter(BACKGROUND_CALLS)
         self._boards: frozenset[str] = frozenset()
         self._asking = anyio.Lock()
+        self._closing = False
 
     def __repr__(self) -> str:
         return f"<Pool {self.key.url} {self.credential} in flight {self.counters.in_flight}>"
@@ -88,7 +92,11 @@ class Pool:
         return credential_name(self.key.token)
 
     async def aclose(self) -> None:
-        """Close the connections; nothing may be called afterwards."""
+        """Let calls in flight end, at most CLOSE_PATIENCE, and close the connections; later calls fail."""
+        self._closing = True
+        with anyio.move_on_after(CLOSE_PATIENCE):
+            for _ in range(CALLS):
+                await self._calls.acquire_on_behalf_of(object())
         await self._client.aclose()
 
     @asynccontextmanager
@@ -106,6 +114,8 @@ class Pool:
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         """Send a call that must not be repeated by us: one attempt, errors as they are."""
+        if self._closing:
+            raise CentralError("The credential of this call was replaced while it ran. Call again.", sent=False)
         async with self._calls:
             return await self._send(tool, arguments, generation)
 

@@ -10,16 +10,17 @@ import anyio
 from anyio.abc import TaskGroup
 
 from pursersd.api import ConversationStatus, Delivery, SeatRow, SeatStatus, State
-from pursersd.central.pool import PoolKey
+from pursersd.conversation.configuration import Configuration
 from pursersd.conversation.description import settings_of
 from pursersd.conversation.identity import ProcessIdentity
-from pursersd.errors import CentralError, ConfigurationError
+from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.rules.backlog import SyntheticGuard
 from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import DEFAULT_NAME, Settings
+from pursersd.state.doors import Doors
 from pursersd.waits.board import BoardWait, Memory
 
 log = logging.getLogger(__name__)
@@ -49,16 +50,13 @@ class Conversation:
         centrals: Centrals,
         *,
         resolve: Callable[[], Settings] | None = None,
+        doors: Doors | None = None,
         name: Callable[["Conversation"], Awaitable[str | None]] | None = None,
-        doors: str | None = None,
     ) -> None:
         self.id = conversation_id
         self.origin = origin
-        self.settings = settings
-        self._resolve = resolve or (lambda: settings)
+        self.configuration = Configuration(settings, resolve or (lambda: settings), doors)
         self._name = name or _no_name
-        self._doors = doors
-        """Folder of the stored doors that it looks at."""
         self._given_name: str | None = None
         """The name that was found for it when it needed one."""
         self.link_epoch = 0
@@ -152,6 +150,7 @@ class Conversation:
         finally:
             self._calls -= 1
             self._note_state()
+            self._let_go()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -187,38 +186,53 @@ class Conversation:
     # --- what it needs of the rest ----------------------------------------------------------------------------------
 
     @property
+    def settings(self) -> Settings:
+        """What it is, at this moment."""
+        return self.configuration.settings
+
+    @property
     def memory(self) -> Memory:
         """What it has been shown already."""
         return self._memory
 
-    def resolve_again(self) -> bool:
-        """Read token file and stored doors once more; returns whether another Central or credential came of it.
-
-        The environment is the one that its shim told. What runs already goes on with what it began with.
-        """
-        before, self.settings = self._key(), self._resolve()
-        return self._key() != before
-
-    def _key(self) -> PoolKey | None:
-        token = self.settings.token
-        return PoolKey(self.settings.url, token, self.settings.instance_id) if token is not None else None
-
     async def connect(self) -> Central:
-        """Its Central; from the first time on it has its name.
+        """Its Central, with the credential of this moment; from the first time on it has its name.
 
         Raises ConfigurationError with the first setting that prevents it, or because the conversation has ended.
         """
-        if self.settings.problems:  # a file may have been repaired, a door may have been stored since
-            self.resolve_again()
-        if self.settings.problems:
+        self.follow_doors()
+        if not self.configuration.repair():
             raise ConfigurationError(self.settings.problems[0])
         self._given_name = await self._name(self)
         if self.ended.is_set():  # its Central was given back already and must not be opened for it again
             raise ConfigurationError(f"This conversation has ended: {self.end_reason}.")
-        key = self._key()
+        central = await self._use()
+        if isinstance(central.pool.last_error, (Unauthenticated, Forbidden)) and self.configuration.refused():
+            central = await self._use()
+        self._let_go()
+        return central
+
+    async def _use(self) -> Central:
+        key = self.configuration.key
         if key is None:
             raise ConfigurationError("ONBOARD_CENTRAL_TOKEN is not set")
         return await self._centrals.use(key, self.id)
+
+    def follow_doors(self) -> bool:
+        """Go on with what its stored door says now; returns whether its credential is another one, or gone.
+
+        Waits begin again with it, other calls end with the one that they began with.
+        """
+        if not self.configuration.follow():
+            return False
+        log.info("%s: its door was replaced or forgotten", self.id)
+        self._let_go()
+        return True
+
+    def _let_go(self) -> None:
+        """Leave the Centrals of earlier credentials, unless a call that is no wait may still be under way there."""
+        if not self.is_busy:
+            self._centrals.release(self.id, but=self.configuration.key)
 
     @property
     def denials(self) -> Denials:
@@ -283,7 +297,7 @@ class Conversation:
         return ConversationStatus(
             row=self.row(sharing),
             settings=settings_of(self.settings, self._given_name),
-            doors=self._doors,
+            doors=self.configuration.folder,
             seats=sorted(self._seat_statuses(), key=lambda seat: (seat.board != self.settings.board, seat.board)),
             problems=list(self.settings.problems),
             notes=list(self.settings.notes),

@@ -77,13 +77,7 @@ class Conversations:
         name = resume if resume and known is None else new_conversation_id()
         settings = resolve()
         conversation = self._all[name] = Conversation(
-            name,
-            origin,
-            settings,
-            self._centrals,
-            resolve=resolve,
-            name=partial(self._name, doors),
-            doors=str(doors.folder) if doors is not None else None,
+            name, origin, settings, self._centrals, resolve=resolve, doors=doors, name=partial(self._name, doors)
         )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
@@ -102,6 +96,10 @@ class Conversations:
             conversation.end("the shim ended")
         elif conversation.tasks is not None:
             conversation.tasks.start_soon(self._expect_back, conversation, epoch)
+
+    def doors_changed(self) -> int:
+        """Somebody changed stored doors: let every conversation look at its own; returns how many have another credential."""
+        return sum([conversation.follow_doors() for conversation in self._all.values()])
 
     def rows(self) -> list[SeatRow]:
         """One row per conversation."""

@@ -97,10 +97,13 @@ class Centrals:
             await central.feed.started.wait()
         return central
 
-    def release(self, conversation: str) -> None:
-        """The conversation has ended: leave the seats and close the Centrals that nobody else uses."""
+    def release(self, conversation: str, *, but: PoolKey | None = None) -> None:
+        """The conversation has ended: leave the seats and close the Centrals that nobody else uses.
+
+        It goes on with the Central for `but`, if there is one: its credential was replaced.
+        """
         for key, central in list(self._open.items()):
-            if conversation not in central.users:
+            if conversation not in central.users or key == but:
                 continue
             for seat in central.seats.leave(conversation):
                 central.feed.leave(seat)

@@ -50,6 +50,7 @@ async def a2a_wait(
         caller = Caller(
             id=conversation.id,
             settings=conversation.settings,
+            renewal=conversation.configuration,
             memory=conversation.memory,
             denials=conversation.denials,
             connect=conversation.connect,

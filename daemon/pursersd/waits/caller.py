@@ -1,13 +1,34 @@
 """What a wait needs of the conversation that makes it."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
+from pursersd.central.pool import PoolKey
 from pursersd.feed.centrals import Central
 from pursersd.rules.denials import Denials
 from pursersd.seats.seat import SeatRequest
 from pursersd.settings import Settings
 from pursersd.waits.board import BoardWait, Memory
+
+
+class Renewal(Protocol):
+    """The credential of a conversation, which may be replaced while a wait goes on (see conversation/configuration.py)."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this moment."""
+
+    @property
+    def key(self) -> PoolKey | None:
+        """What the calls of this moment are sent with."""
+
+    def refused(self) -> bool:
+        """Central refuses the credential: whether there is another one now."""
+
+    def until_renewed(self) -> AbstractContextManager[None]:
+        """The block is cancelled, quietly, when the credential is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +38,7 @@ class Caller:
     id: str
     """The conversation's, for those who count whose seat it is."""
     settings: Settings
+    renewal: Renewal
     memory: Memory
     denials: Denials
     """Refusals of boards, of the whole daemon."""

@@ -4,14 +4,15 @@ The engine knows order and shape; what concerns whom is decided by rules/, what 
 BoardWait, when to look is known to Watch (bridge.md §2).
 """
 
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
-from pursersd.errors import CentralError, PursersError
+from pursersd.errors import CentralError, Forbidden, PursersError, Unauthenticated
 from pursersd.feed.centrals import Central
 from pursersd.feed.waiter import Bell
 from pursersd.rules import multi_result, outcome, registry, routing, selection, views
@@ -23,6 +24,8 @@ from pursersd.waits.board import BoardWait
 from pursersd.waits.caller import Caller
 from pursersd.waits.joining import Joined, join
 from pursersd.waits.watch import Routes, Watch
+
+log = logging.getLogger(__name__)
 
 Result = dict[str, object]
 
@@ -43,7 +46,7 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
     """
     started = time.monotonic() - max(0.0, age_s)
     try:
-        return await _wait(caller, arguments, started, resumed=age_s > 0)
+        return await _whoever_we_are(caller, arguments, started, resumed=age_s > 0)
     except PursersError as error:
         result = outcome.wait_error(
             error,
@@ -54,6 +57,21 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
             waited_s=time.monotonic() - started,
         )
         return Waited(result)
+
+
+async def _whoever_we_are(caller: Caller, arguments: WaitArguments, started: float, *, resumed: bool) -> Waited:
+    """Wait, and begin again whenever the credential is replaced meanwhile: with the time that is left, and from the caller's
+    cursor, which has not moved, so that nothing is lost and nothing told twice (RB-V2-003)."""
+    while True:
+        key = caller.renewal.key
+        with caller.renewal.until_renewed():
+            try:
+                return await _wait(caller, arguments, started, resumed=resumed)
+            except (Unauthenticated, Forbidden):
+                if not caller.renewal.refused() and caller.renewal.key == key:
+                    raise
+        log.info("%s waits on with another credential", caller.id)
+        caller = replace(caller, settings=caller.renewal.settings)
 
 
 async def _wait(caller: Caller, arguments: WaitArguments, started: float, *, resumed: bool) -> Waited:
