@@ -57,18 +57,15 @@ def _origin(setting: api.Setting) -> str:
 
 
 def _seat(seat: api.SeatStatus) -> list[Line]:
-    shared = f", shared by {seat.shared_by} conversations" if seat.shared_by > 1 else ""
-    lines: list[Line] = [
-        (
-            ("Seat ", "bold"),
-            (clean(seat.agent_name), "bold"),
-            (f"  {clean(seat.role)} on {clean(seat.board)}{shared}", ""),
-        )
-    ]
+    where = f"  {clean(seat.role)} on {clean(seat.board)}"
     facts = [
         ("agent", seat.agent_id),
         ("principal", seat.principal_id),
         ("claim TTL", duration(seat.claim_ttl_s)),
         ("generation", seat.generation),
+        ("shared by", f"{seat.shared_by} conversations" if seat.shared_by > 1 else None),
     ]
-    return [*lines, *(fact(name, value) for name, value in facts if value)]
+    return [
+        (("Seat ", "bold"), (clean(seat.agent_name), "bold"), (where, "")),
+        *(fact(name, value) for name, value in facts if value),
+    ]

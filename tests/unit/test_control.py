@@ -92,3 +92,23 @@ async def test_stop_is_answered_and_then_happens() -> None:
         assert await shim.next() is None
         assert await client.next() is None
         await daemon.left.wait()
+
+
+async def test_one_conversation_in_detail() -> None:
+    async with running() as daemon, daemon.shim() as (_, greeting), daemon.control() as client:
+        name = greeting["conversation"]
+        for which in (name, name[:5], str(os.getpid())):
+            found = msgspec.convert(await client.ask("conversation", which=which), api.ConversationStatus)
+            assert (found.row.conversation, found.seats, found.problems, found.notes) == (name, [], [], [])
+            origins = {setting.name: (setting.value, setting.origin, setting.origin_name) for setting in found.settings}
+            assert origins["board"] == ("b", "variable", "ONBOARD_BOARD_ID")
+            assert origins["role"] == (None, "default", None)
+            assert origins["url"][1] == "default"
+            assert "token-a" not in repr(found)
+        async with daemon.shim():
+            for which, code in (
+                ("c-", "ambiguous_conversation"),
+                ("x", "unknown_conversation"),
+                ("", "unknown_conversation"),
+            ):
+                assert (await client.ask("conversation", which=which))["code"] == code

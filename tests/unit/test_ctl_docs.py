@@ -33,7 +33,15 @@ def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
     assert first_column(section("json.md", f"`{kind.__name__}`")) == [f"`{name}`" for name in kind.__struct_fields__]
 
 
-@pytest.mark.parametrize(("heading", "kind"), [("`ps`", api.Ps), ("`status`", api.Status), ("`doors`", api.DoorList)])
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("`ps`", api.Ps),
+        ("`status`", api.Status),
+        ("`status --conversation`", api.ConversationStatus),
+        ("`doors`", api.DoorList),
+    ],
+)
 def test_the_examples_are_true(heading: str, kind: type[msgspec.Struct]) -> None:
     (example,) = re.findall(r"```json\n(.*?)```", section("json.md", heading), re.DOTALL)
     shown = msgspec.json.decode(example)

@@ -46,6 +46,7 @@ class Client:
         self.go = anyio.Event()
         self.go.set()
         self.boards = ["b"]
+        self.answering: str | None = None
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         self.asked.append(tool)
@@ -58,6 +59,10 @@ class Client:
         if self.errors:
             raise self.errors.pop(0)
         return {"boards": [{"board_id": board} for board in self.boards], "generation": generation}
+
+    async def instance(self) -> str | None:
+        self.asked.append("who is there")
+        return self.answering
 
     @asynccontextmanager
     async def listen(self, uris: Iterable[str]) -> AsyncIterator[object]:
@@ -158,6 +163,32 @@ async def test_a_refused_request_is_an_answer(pool: Pool, client: Client, error:
     await fails(pool, REFUSED, client)
     await fails(pool, error, client)
     assert pool.last_error is None
+
+
+@pytest.mark.parametrize("answering", ["CI-" + "1" * 64, None])
+async def test_another_central_than_expected_says_who_was_expected_and_who_answered(
+    monkeypatch: pytest.MonkeyPatch, answering: str | None
+) -> None:
+    expected = "CI-" + "0" * 64
+    monkeypatch.setattr(module, "CentralClient", Client)
+    pool = Pool(PoolKey("http://127.0.0.1:1/mcp", Secret("token-abcdef"), expected))
+    client = pool._client
+    assert isinstance(client, Client)
+    client.answering = answering
+    for ask in (pool.read("board_status", {}), listen(pool)):
+        client.errors = [InstanceMismatch("Central instance mismatch: selected profile does not match")]
+        with pytest.raises(InstanceMismatch) as refused:
+            await ask
+        text = str(refused.value)
+        assert text.startswith("Central instance mismatch: selected profile does not match. ")
+        assert f"Expected was {expected}" in text
+        assert (answering or "another one") in text
+        assert "ONBOARD_CENTRAL_INSTANCE_ID" in text
+
+
+async def listen(pool: Pool) -> None:
+    async with pool.listen(["board://b/journal"]):
+        raise AssertionError("it was refused")
 
 
 async def test_only_a_refused_connection_lets_the_streams_go(pool: Pool, client: Client) -> None:

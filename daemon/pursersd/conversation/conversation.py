@@ -142,6 +142,7 @@ class Conversation:
     @contextmanager
     def calling(self, tool: str) -> Iterator[None]:
         """A tool call of the model is running."""
+        self.configuration.repair()  # before anybody looks at the settings
         self.last_tool = tool
         self._calls += 1
         self._note_state()
