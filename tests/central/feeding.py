@@ -36,6 +36,7 @@ class Reader:
     board: str
     name: str
     push: bool = True
+    user: str = "test"
     events: list[dict[str, Any]] = field(default_factory=list)
     resynced: bool = False
     waiter: Waiter | None = None
@@ -53,7 +54,7 @@ class Reader:
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Join, catch up, open the gate, then collect pages until cancelled."""
-        seat = await self.central.seats.join(SeatRequest(self.board, self.name, "worker"))
+        seat = await self.central.seats.join(SeatRequest(self.board, self.name, "worker"), self.user)
         with self.central.feed.watch(seat, push=self.push) as self.waiter:
             await self.central.feed.ready(self.waiter)
             self.waiter.begin()
