@@ -109,9 +109,11 @@ class Control:
 
     async def join(self, request: api.Join) -> api.Joined:
         """Take a seat through a door and keep the door; conversations that use its board and role notice."""
-        joined = await door_join.join(self._centrals, request)
+        admitted = await door_join.join(self._centrals, request)
+        seat = admitted.seat
+        await self._conversations.expect(admitted.door, seat.agent_name, automatic=request.name is None)
         self.doors_changed()
-        return joined
+        return api.Joined(board=seat.board, role=seat.role, seat_name=seat.agent_name, push=admitted.push)
 
     def doors_changed(self) -> api.DoorsNoted:
         """Look at the stored doors again: somebody has changed them."""

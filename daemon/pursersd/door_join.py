@@ -57,7 +57,18 @@ class _Wish:
     """The names to try, one after the other."""
 
 
-async def join(centrals: Centrals, request: api.Join) -> api.Joined:
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What came of a join."""
+
+    door: Door
+    """As it is stored."""
+    seat: Seat
+    push: bool
+    """Whether Central gave the seat a stream."""
+
+
+async def join(centrals: Centrals, request: api.Join) -> Admission:
     """Join the seat, probe whether it would get its events pushed, and store the door with the seat's name.
 
     Raises DoorsError, ConfigurationError or CentralError; then neither Central nor the stored doors know of it.
@@ -69,9 +80,9 @@ async def join(centrals: Centrals, request: api.Join) -> api.Joined:
         async with _unless_kept(central, seat):
             push = await _probe(central, seat)
             door = replace(wish.door, role=seat.role)
-            await to_thread.run_sync(lambda: doors.store(door, rotate=request.rotate, name=seat.agent_name))
+            door = await to_thread.run_sync(lambda: doors.store(door, rotate=request.rotate, name=seat.agent_name))
     log.info("a door was joined: board %s, role %s, key %s, seat %s", seat.board, seat.role, door.kid, seat.agent_name)
-    return api.Joined(board=seat.board, role=seat.role, seat_name=seat.agent_name, push=push)
+    return Admission(door, seat, push)
 
 
 def _wish(request: api.Join, stored: tuple[Door, ...]) -> _Wish:

@@ -88,6 +88,22 @@ def test_the_same_door_again_is_another_seat(home: Home, board: str, issuer: Iss
     assert names == [f"seat_name=worker-{HOST}-{n}" for n in (1, 2)]
 
 
+def test_who_comes_next_sits_on_the_seat_that_was_joined(home: Home, board: str, issuer: Issuer) -> None:
+    issuer.admit(board)
+    door = issuer.issue(board)
+    for arguments in ((), ("--name", "me")):
+        assert home.ctl("join", door, *arguments).returncode == 0
+    shims = [home.shim(home.environment(agent=agent, role=None)) for agent in (None, "me", None)]
+    for shim in shims:
+        shim.initialize()
+        assert shim.call_tool("a2a_wait", {"timeout_s": 1, "since_seq": 0})["mode"] != "error"
+    found = {row["shim_pid"]: row["seat"] for row in ask(home, "ps")["seats"]}
+    assert [found[shim.pid] for shim in shims] == [f"worker-{HOST}-1", "me", f"worker-{HOST}-2"]
+    for shim in shims:
+        shim.close()
+    until(lambda: ask(home, "ps")["seats"] == [], message="they are gone")
+
+
 def test_a_name_in_use_is_refused_in_the_words_of_central(home: Home, board: str, issuer: Issuer) -> None:
     issuer.admit(board)
     door = issuer.issue(board)

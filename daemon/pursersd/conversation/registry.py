@@ -16,6 +16,7 @@ from pursersd.conversation.naming import Applicant, Naming
 from pursersd.conversation.watchdog import wait_for_end
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
+from pursersd.rules.door import Door
 from pursersd.settings import Settings
 from pursersd.state.doors import Doors
 from pursersd.state.names import Names
@@ -96,6 +97,10 @@ class Conversations:
             conversation.end("the shim ended")
         elif conversation.tasks is not None:
             conversation.tasks.start_soon(self._expect_back, conversation, epoch)
+
+    async def expect(self, door: Door, name: str, *, automatic: bool) -> None:
+        """A seat was taken through a door, for a conversation that will come."""
+        await self._naming.adopt(door.url, door.board, door.role, name, chosen=not automatic)
 
     def doors_changed(self) -> int:
         """Somebody changed stored doors: let every conversation look at its own; returns how many have another credential."""
