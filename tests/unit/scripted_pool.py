@@ -72,6 +72,13 @@ class ScriptedPool:
         answer = self._join(arguments) if tool == "board_join" else self._catchup(name, arguments)
         return {**answer, **self.changes}
 
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A call that is sent once."""
+        if tool == "agent_retire":
+            self.asked.append(f"{arguments['agent_name']} retires")
+            return {}
+        return await self.read(tool, arguments)
+
     def _join(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self.joined.append(arguments)
         board, name = arguments["board_id"], arguments["agent_name"]

@@ -104,6 +104,17 @@ async def test_a_seat_is_left_when_nobody_uses_it_any_more(monkeypatch: pytest.M
         assert left == ["own", "of the first", "shared"]
 
 
+async def test_a_conversation_goes_on_with_the_credential_that_replaced_its_own(closed: list[str]) -> None:
+    async with running() as centrals:
+        old = await centrals.use(KEY, "c-1")
+        await centrals.use(KEY, "c-2")
+        new = await centrals.use(OTHER, "c-1")
+        centrals.release("c-1", but=OTHER)
+        assert (old.users, new.users) == ({"c-2"}, {"c-1"})
+        centrals.release("c-2", but=OTHER)
+        assert centrals.all() == [new]
+
+
 async def test_the_end_of_the_daemon_closes_all(closed: list[str]) -> None:
     async with running() as centrals:
         for number in range(3):

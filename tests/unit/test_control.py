@@ -84,6 +84,27 @@ async def test_requests_with_the_hello_and_in_one_piece() -> None:
         assert [(await client.next())["id"] for _ in range(2)] == [1, 2]
 
 
+async def test_a_join_that_is_none_is_refused_without_a_word_of_it() -> None:
+    async with running() as daemon, daemon.control() as client:
+        for params in ({}, {"door": 7, "folder": "/"}, {"door": "prs1.secret", "folder": "/", "rotate": "yes"}):
+            refused = await client.ask("join", **params)
+            assert refused["code"] == "bad_request"
+            assert "secret" not in refused["text"]
+        refused = await client.ask("join", door="prs1.secret", folder=daemon.place.home)
+        assert (refused["code"], refused["text"]) == ("doors", "door is not valid base64url JSON")
+
+
+async def test_the_change_of_doors_of_nobody() -> None:
+    async with running() as daemon, daemon.shim(), daemon.control() as client:
+        assert await client.ask("doors_changed") == {"conversations": 0, "schema": api.SCHEMA}
+
+
+def test_a_request_does_not_show_its_door() -> None:
+    request = api.Request(id=1, verb="join", params={"door": "prs1.secret"})
+    assert "secret" not in repr(request)
+    assert "secret" not in repr(api.Join(door="prs1.secret", folder="/"))
+
+
 async def test_stop_is_answered_and_then_happens() -> None:
     async with running() as daemon, daemon.shim() as (shim, _), daemon.control() as client:
         stopping = msgspec.convert(await client.ask("stop", reason="restart"), api.Stopping)

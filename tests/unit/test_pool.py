@@ -265,3 +265,31 @@ async def test_a_credential_is_named_and_not_shown(pool: Pool) -> None:
     for opaque in ("token-abcdef", "a.b.c", jwt.encode({"sub": "s"}, "k" * 32, "HS256")):
         assert credential_name(Secret(opaque)) == Secret(opaque).fingerprint
     assert "token-abcdef" not in repr(pool) + repr(pool.key)
+
+
+async def test_closing_lets_calls_end_and_refuses_others(pool: Pool, client: Client) -> None:
+    client.go = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(CALLS + 1):
+            tasks.start_soon(pool.call, "x", {})
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(pool.aclose)
+        await anyio.wait_all_tasks_blocked()
+        assert "closed" not in client.asked
+        with pytest.raises(CentralError, match=r"credential of this call was replaced.*Call again"):
+            await pool.read("board_status", {})
+        client.go.set()
+    assert client.asked == ["x"] * (CALLS + 1) + ["closed"]
+
+
+async def test_closing_waits_for_a_stuck_call_only_so_long(
+    pool: Pool, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CLOSE_PATIENCE", 0.01)
+    client.go = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(pool.call, "x", {})
+        await anyio.wait_all_tasks_blocked()
+        await pool.aclose()
+        assert client.asked == ["x", "closed"]
+        tasks.cancel_scope.cancel()

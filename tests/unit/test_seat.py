@@ -299,3 +299,40 @@ async def test_only_what_is_known_is_sent(seats: Seats, pool: ScriptedPool, monk
 )
 async def test_what_calls_for_another_join(error: CentralError, needed: bool) -> None:
     assert needs_rejoin(error) is needed
+
+
+# --- seats that nobody uses yet ----------------------------------------------------------------------------------------
+
+
+async def test_an_introduction_takes_nothing_over_and_is_not_kept(seats: Seats, pool: ScriptedPool) -> None:
+    assert await seats.introduce(ANN.request, ask_first=False) == ANN
+    assert pool.joined[-1]["allow_takeover"] is False
+    assert (pool.asked, seats.users(ANN)) == (["ann joins as model"], 0)
+    await seats.join(ANN.request, "c-1")
+    assert len(joins(pool)) == 2
+
+
+async def test_a_board_that_may_not_exist_is_asked_for_before_an_introduction(seats: Seats, pool: ScriptedPool) -> None:
+    await seats.introduce(ANN.request, ask_first=True)
+    assert pool.asked == ["board b", "ann joins as model"]
+
+
+async def test_an_introduction_is_sent_once(seats: Seats, pool: ScriptedPool) -> None:
+    pool.errors = [Unreachable("cut"), Unreachable("cut")]
+    with pytest.raises(Unreachable):
+        await seats.introduce(ANN.request, ask_first=False)
+    assert len(pool.errors) == 1
+
+
+async def test_an_introduction_that_takes_too_long(
+    seats: Seats, pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "JOIN_TIMEOUT", 0.01)
+    pool.go = anyio.Event()
+    with pytest.raises(Unreachable, match="did not answer the join of b"):
+        await seats.introduce(ANN.request, ask_first=False)
+
+
+async def test_an_introduction_is_taken_back(seats: Seats, pool: ScriptedPool) -> None:
+    await seats.withdraw(await seats.introduce(ANN.request, ask_first=False))
+    assert pool.asked[-1] == "ann retires"
