@@ -12,7 +12,7 @@ from rig.central import Central, free_port
 from rig.daemon import Home
 from rig.doors import Issuer, kid_of, packed, token
 from rig.wait import until
-from system.scene import ask
+from system.scene import Caller, ask, until_blocking
 
 HOST = socket.gethostname().split(".")[0].lower()
 IN_USE = "seat name already active under this principal; choose another name or pass allow_takeover=true"
@@ -102,6 +102,22 @@ def test_who_comes_next_sits_on_the_seat_that_was_joined(home: Home, board: str,
     for shim in shims:
         shim.close()
     until(lambda: ask(home, "ps")["seats"] == [], message="they are gone")
+
+
+def test_a_newcomer_works_with_one_pasted_door(central: Central, home: Home, board: str, issuer: Issuer) -> None:
+    issuer.admit(board)
+    assert home.ctl("join", "-", stdin=issuer.issue(board)).returncode == 0
+    shim = home.shim(home.environment(role=None, extra={"PURSERS_HOST": "claude-code"}))
+    shim.initialize()
+    caller = Caller(shim, central.head(board))
+    caller.arm()
+    until_blocking(home, 1)
+    ticket = central.create_ticket(board, "for whoever can work")
+    # The seat declared at its join that it can work; whoever sits on it now is offered work.
+    (event,) = caller.take()["events"]
+    assert (event["ticket_id"], event["kind"], event["reason"]) == (ticket, "ticket_offered", "offer")
+    shim.close()
+    until(lambda: ask(home, "ps")["seats"] == [], message="it is gone")
 
 
 def test_a_name_in_use_is_refused_in_the_words_of_central(home: Home, board: str, issuer: Issuer) -> None:
