@@ -103,6 +103,7 @@ ANSWERS = (
         {
             "no-token-registry": {"0.text": Says("(configuration): ONBOARD_CENTRAL_TOKEN is not set", "environment")},
             "wrong-token-registry": {"0.text": Says("(auth): Central rejected ONBOARD_CENTRAL_TOKEN", "HTTP 401")},
+            "other-instance-registry": {"0.text": Says("Central instance mismatch: ", "Expected was CI-", "is CI-")},
             "outsider-registry": {"0.text": Says("(denied)", "is not one of this credential's boards")},
             "no-scope-registry": {"0.text": Says("(denied)", "lacks board:review")},
             "no-central-registry": {"0.text": Says("(unreachable): Central is unreachable at <closed url>")},
