@@ -140,23 +140,6 @@ def test_a_door_that_is_stored_later_is_used_at_the_next_call(place: Place) -> N
     assert number(place.seat(shim)) == 1
 
 
-@pytest.mark.parametrize("name", [None, "ann"])
-def test_a_seat_that_was_joined_by_hand_is_taken_by_the_conversation_that_it_is_for(
-    place: Place, name: str | None
-) -> None:
-    """It is active at Central since the join: the conversation must neither collide with it nor make another one."""
-    door = packed(place.central.url, place.board, "worker", place.token)
-    assert place.home.ctl("start").returncode == 0
-    joined = place.home.ctl("join", door, *(["--name", name] if name else []))
-    assert joined.returncode == 0, joined.stderr
-    seat_name = next(line.removeprefix("seat_name=") for line in joined.stdout.splitlines() if "seat_name" in line)
-    shim = place.open(**({"ONBOARD_AGENT_NAME": name} if name else {}))
-    assert place.seat(shim) == seat_name
-    assert place.agents == place.used == [seat_name]
-    other = place.seat(place.open())
-    assert other not in (seat_name, "ann")
-
-
 def test_two_boards_fail_closed_and_the_variable_decides(place: Place) -> None:
     place.store()
     place.doors.store(decode(packed(place.central.url, "another", "worker", place.central.mint("ann", WORKER_SCOPE))))
