@@ -63,6 +63,7 @@ def _seat(seat: api.SeatStatus) -> list[Line]:
         ("principal", seat.principal_id),
         ("claim TTL", duration(seat.claim_ttl_s)),
         ("generation", seat.generation),
+        ("declared", None if seat.declared else "as an older conversation wants it"),
         ("shared by", f"{seat.shared_by} conversations" if seat.shared_by > 1 else None),
     ]
     return [

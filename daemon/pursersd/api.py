@@ -107,6 +107,8 @@ class SeatStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Generation of the board that its calls insist on; None for a board without."""
     shared_by: int
     """How many conversations use this seat, this one included."""
+    declared: bool
+    """Whether Central was told what this conversation's settings declare; False when an older one on the seat wants else."""
 
 
 class ConversationStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -173,6 +173,16 @@ async def test_a_seat_with_capabilities_can_be_a_key() -> None:
     )
 
 
+async def test_the_kind_of_its_host_is_the_configured_one_else_what_the_host_says() -> None:
+    talk = conversation()
+    assert talk.host == "codex"
+    talk.client_name = "claude-code"
+    assert talk.host == "claude-code"
+    configured = conversation(PURSERS_HOST="zed")
+    configured.client_name = "Zed"
+    assert configured.host == "zed"
+
+
 # --- acknowledgement --------------------------------------------------------------------------------------------------
 
 

@@ -43,6 +43,7 @@ ANSWER = api.ConversationStatus(
             claim_ttl_s=900,
             generation=None,
             shared_by=2,
+            declared=False,
         )
     ],
     problems=["PURSERS_TIER_MAX must be 1, 2, or 3. Set it to one of these, or unset it; then call any tool again."],

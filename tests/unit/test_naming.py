@@ -14,6 +14,7 @@ from pursersd.conversation.identity import ProcessIdentity, identify
 from pursersd.conversation.naming import Applicant, Naming
 from pursersd.errors import DoorsError
 from pursersd.rules.door import decode
+from pursersd.rules.names import Place
 from pursersd.settings import Settings, resolve
 from pursersd.state.doors import Doors
 from pursersd.state.names import Names
@@ -48,13 +49,14 @@ class Scene:
         conversation: str,
         *,
         folder: str = "/a",
+        host: str = "codex",
         shim: ProcessIdentity | None = None,
         taken: tuple[str, ...] = (),
         naming: Naming | None = None,
         **environ: str,
     ) -> str | None:
         gone = ProcessIdentity(os.getpid(), 0.0)
-        applicant = Applicant(conversation, shim or gone, folder, self.doors)
+        applicant = Applicant(conversation, shim or gone, Place(host, folder), self.doors)
         return await (naming or self.naming).name(applicant, self.settings(**environ), taken)
 
     @property
@@ -92,7 +94,7 @@ async def test_a_restarted_conversation_gets_it_back_and_nothing_grows(scene: Sc
         scene.naming.forget(f"c-{number}")
     assert scene.used == ["worker-box-1"]
     assert await scene.name("c-9", folder="/b") == "worker-box-2"
-    assert await scene.name("c-10", PURSERS_HOST="zed") == "worker-box-3"
+    assert await scene.name("c-10", host="zed") == "worker-box-3"
     assert scene.used == ["worker-box-1", "worker-box-2", "worker-box-3"]
 
 
@@ -187,7 +189,7 @@ async def test_a_name_that_was_chosen_at_a_join_is_for_who_chooses_it(scene: Sce
 
 async def test_without_a_door_there_is_nothing_to_choose(scene: Scene) -> None:
     settings = resolve({"ONBOARD_CENTRAL_TOKEN": "t"}, lambda path: "", lambda: ())
-    applicant = Applicant("c-1", ProcessIdentity(1, 1.0), "/", scene.doors)
+    applicant = Applicant("c-1", ProcessIdentity(1, 1.0), Place("codex", "/"), scene.doors)
     assert await scene.naming.name(applicant, settings, ()) is None
     assert not scene.file.exists()
 
@@ -196,7 +198,7 @@ async def test_a_door_at_another_central_has_names_of_its_own(scene: Scene) -> N
     await scene.name("c-1")
     settings = scene.settings()
     moved = replace(settings, url="http://127.0.0.1:9/mcp")
-    applicant = Applicant("c-1", ProcessIdentity(os.getpid(), 0.0), "/a", scene.doors)
+    applicant = Applicant("c-1", ProcessIdentity(os.getpid(), 0.0), Place("codex", "/a"), scene.doors)
     assert await scene.naming.name(applicant, moved, ()) == "worker-box-2"
 
 
@@ -204,5 +206,7 @@ async def test_a_door_that_was_forgotten_meanwhile(scene: Scene) -> None:
     settings = scene.settings()
     scene.doors.forget("b", "worker")
     with pytest.raises(DoorsError):
-        await scene.naming.name(Applicant("c-1", ProcessIdentity(1, 1.0), "/", scene.doors), settings, ())
+        await scene.naming.name(
+            Applicant("c-1", ProcessIdentity(1, 1.0), Place("codex", "/"), scene.doors), settings, ()
+        )
     assert not scene.file.exists()

@@ -71,6 +71,8 @@ async def test_the_eldest_users_declaration_counts_and_does_not_flap(seats: Seat
         assert await declared(seats, pool, SKILLED, "c-1") == {"skills": ("a",)}
         assert await declared(seats, pool, OTHERWISE, "c-2") == {"skills": ("a",)}
     assert len(joins(pool)) == 1
+    assert [seats.declares(ANN, user) for user in ("c-1", "c-2", "c-3")] == [True, False, False]
+    assert seats.of("c-2") == seats.of("c-1")
     await seats.keepalive(ANN)
     assert pool.joined[-1]["capabilities"] == {"skills": ("a",)}
     assert seats.users(ANN) == 2

@@ -117,6 +117,12 @@ class Conversation:
         return self.settings.agent_name or self._given_name or DEFAULT_NAME
 
     @property
+    def host(self) -> str:
+        """Kind of its host: as it was configured, else as the host calls itself."""
+        configured = self.settings.origin("host").kind != "default"
+        return self.settings.host.name if configured else self.client_name or self.settings.host.name
+
+    @property
     def is_expected(self) -> bool:
         """Whether somebody is behind it, or may come back."""
         return not self.ended.is_set() and self.origin.shim.is_alive
@@ -316,6 +322,7 @@ class Conversation:
                     claim_ttl_s=seat.claim_ttl_s,
                     generation=seat.generation,
                     shared_by=central.seats.users(seat),
+                    declared=central.seats.declares(seat, self.id),
                 )
 
     def row(self, sharing: int) -> SeatRow:

@@ -26,7 +26,7 @@ class Applicant:
 
     conversation: str
     shim: ProcessIdentity
-    folder: str
+    place: Place
     doors: Doors | None
     """Where its door is stored."""
 
@@ -55,11 +55,11 @@ class Naming:
         async with self._one_at_a_time:
             name = self._present(applicant.conversation, identity, settings.agent_name)
             if name is None:
-                place = Place(settings.host.name, applicant.folder)
-                name = settings.agent_name or self._choose(Wish(identity, place, applicant.conversation), door, taken)
+                wish = Wish(identity, applicant.place, applicant.conversation)
+                name = settings.agent_name or self._choose(wish, door, taken)
                 if applicant.doors is not None and name not in door.seat_names_used:
                     await to_thread.run_sync(applicant.doors.reserve, door.board, door.role, name)
-                await self._remember(identity, name, place if settings.agent_name is None else None, applicant)
+                await self._remember(identity, name, applicant, chosen=settings.agent_name is not None)
             return name
 
     async def adopt(self, url: str, board: str, role: str, name: str, *, chosen: bool) -> None:
@@ -94,12 +94,13 @@ class Naming:
         known = self._known(identity, name)
         return None if wanted is None and known is not None and known.foreign else name
 
-    async def _remember(self, identity: DoorId, name: str, place: Place | None, applicant: Applicant) -> None:
+    async def _remember(self, identity: DoorId, name: str, applicant: Applicant, *, chosen: bool) -> None:
         known = self._known(identity, name)
+        before = known.place if known is not None else None
         entry = Entry(
             identity,
             name,
-            place=place or (known.place if known else None),
+            place=before if chosen else applicant.place,
             conversation=applicant.conversation,
             shim=(applicant.shim.pid, applicant.shim.started),
             held=known is not None and known.held,

@@ -17,6 +17,7 @@ from pursersd.conversation.watchdog import wait_for_end
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
 from pursersd.rules.door import Door
+from pursersd.rules.names import Place
 from pursersd.settings import Settings
 from pursersd.state.doors import Doors
 from pursersd.state.names import Names
@@ -125,7 +126,8 @@ class Conversations:
         return Counter(seat.uri for c in self._all.values() for seat in c.seats)
 
     async def _name(self, doors: Doors | None, conversation: Conversation) -> str | None:
-        applicant = Applicant(conversation.id, conversation.origin.shim, conversation.origin.cwd, doors)
+        place = Place(conversation.host, conversation.origin.cwd)
+        applicant = Applicant(conversation.id, conversation.origin.shim, place, doors)
         others = [other for other in self._all.values() if other is not conversation and other.is_expected]
         return await self._naming.name(applicant, conversation.settings, {other.agent_name for other in others})
 

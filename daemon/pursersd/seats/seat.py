@@ -190,6 +190,11 @@ class Seats:
         member = self._member(seat)
         return len(member.wishes) if member else 0
 
+    def declares(self, seat: Seat, user: str) -> bool:
+        """Whether what somebody wants to declare for the seat is what is declared."""
+        member = self._member(seat)
+        return member is not None and member.wishes.get(user) == member.wish(seat.request)
+
     def of(self, user: str) -> list[Seat]:
         """The seats that somebody uses, as Central described them last."""
         return [m.seat for m in self._members.values() if user in m.wishes and m.seat is not None]
