@@ -3,11 +3,16 @@
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from rig import canary, processes
 from rig.central import Central
 from rig.daemon import Home
 from rig.proxy import Proxy
+
+# Timings never fail a test, and every run tries the same examples.
+settings.register_profile("suite", deadline=None, derandomize=True, database=None)
+settings.load_profile("suite")
 
 BOARD = "alpha"
 SUBJECTS = ("ann", "bob", "cleo")

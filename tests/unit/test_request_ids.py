@@ -96,7 +96,7 @@ def test_a_cancelled_request_has_ended() -> None:
 IDS = st.one_of(st.integers(-2, 2), st.sampled_from(["", "a", "0", "1", "01", "2", "-1", "pursers-1", "pursers-2"]))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(IDS, st.booleans()), max_size=12))
 def test_whatever_a_host_sends_each_answer_finds_its_request(steps: list[tuple[RequestId, bool]]) -> None:
     ids = RequestIds()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pursersd.rules import delivery
 from rig.registry_oracle import ACTIVATION, INTEGRATION, REVISION, SCHEDULED, Json, one, refusal, same, stored
 
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=300)
 
 
 @pytest.mark.parametrize(

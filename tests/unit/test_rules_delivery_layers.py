@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rig.registry_oracle import FULL, INTEGRATION, PLAIN, Json, one, same
 
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=300)
 
 
 def test_groups() -> None:

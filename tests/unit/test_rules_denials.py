@@ -134,7 +134,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 @given(steps)
 def test_a_lone_caller_asks_when_the_bridge_would(steps: list[tuple[str, float | str | None]]) -> None:
     denials, clock = memory()

@@ -171,7 +171,7 @@ def _entered(draw: st.DrawFn, name: str) -> Board:
 starts = st.one_of(st.none(), st.integers(0, 9), st.dictionaries(st.sampled_from("abcdz"), st.integers(0, 9)))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150)
 @given(entered(), starts)
 def test_every_entry_return_is_the_bridge_s(boards: list[Board], since_seq: Json) -> None:
     found = {}
@@ -189,7 +189,7 @@ LIVE: dict[Mode, list[tuple[str, Json]]] = {
 }
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from([*LIVE]), st.integers(0, 2), st.booleans()), min_size=1, max_size=4),
     st.integers(0, 9),

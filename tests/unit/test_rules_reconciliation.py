@@ -16,7 +16,7 @@ from rig.wait_oracle import HOME, PRINCIPAL, SEAT, Board, bridge, seat_id, wait_
 
 Json = Any
 
-QUICK = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=200)
 
 OFFER: Json = {"kind": "ticket_offered", "source": "offer_reconciliation", "ticket_id": "O", "reason": "reconciled"}
 CUE: Json = {"kind": "ticket_backlog", "source": "backlog_scan", "ticket_id": "T", "reason": "broadcast"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pursersd.rules import registry
 from rig.registry_oracle import FULL, ODD, PLAIN, Json, bridge, one, ours, refusal, refused, same, stored
 
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=300)
 
 
 def test_everything_at_once() -> None:

@@ -14,7 +14,7 @@ from rig.wait_oracle import bridge
 
 Json = Any
 
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=300)
 URL = "https://git.example/a/mill"
 
 

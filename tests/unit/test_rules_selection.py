@@ -13,7 +13,7 @@ from rig.wait_oracle import HOME
 
 Json = Any
 
-QUICK = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=200)
 
 
 def project(board: str, **fields: Json) -> Json:
