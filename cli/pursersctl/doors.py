@@ -128,7 +128,10 @@ def _folder(place: Place, environ: Mapping[str, str], state_dir: str | None) -> 
 def _from_stdin() -> str:
     """The door that was piped in, or typed without being shown."""
     if sys.stdin.isatty():
-        return getpass.getpass("Door: ").strip()
+        try:
+            return getpass.getpass("Door: ").strip()
+        except EOFError:
+            return ""
     return sys.stdin.buffer.read(DOOR_LIMIT).decode("utf-8", "replace").strip()
 
 
