@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from rig.central import Central, free_port
 from rig.daemon import Home
-from rig.doors import Issuer, kid_of, packed, token
+from rig.doors import Issuer, kid_of, packed, token, token_of
+from rig.proxy import Proxy
 from rig.wait import until
 from system.scene import Caller, ask, until_blocking
 
@@ -182,6 +184,43 @@ def test_a_seat_whose_door_cannot_be_kept_is_taken_back(
     assert home.ctl("doors", "--state-dir", str(folder)).stdout == "push_mode=push\n"
     (folder / "doors.json.new").rmdir()
     assert home.ctl(*arguments).returncode == 0
+
+
+def test_a_daemon_that_dies_in_the_middle_leaves_nothing_half(
+    central: Central, board: str, issuer: Issuer, proxy: Proxy
+) -> None:
+    issuer.admit(board)
+    door = packed(proxy.url, board, "worker", token_of(issuer.issue(board)))
+    proxy.hold("board_join")
+    with Home() as home, ThreadPoolExecutor() as pool:
+        daemon = home.start_daemon()
+        joining = pool.submit(home.ctl, "join", door, "--name", "me")
+        until(lambda: proxy.holding("board_join") == 1, message="Central is about to be asked")
+        daemon.kill()
+        done = joining.result(30)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert home.ctl("doors").stdout == "push_mode=push\n"
+        assert not (home.folder / "state" / "doors.json").exists()
+        proxy.release("board_join")
+        assert home.ctl("start").returncode == 0
+        assert home.ctl("join", door, "--name", "you").returncode == 0
+
+
+def test_a_lost_answer_stores_nothing(central: Central, home: Home, board: str, issuer: Issuer, proxy: Proxy) -> None:
+    issuer.admit(board)
+    door = packed(proxy.url, board, "worker", token_of(issuer.issue(board)))
+    proxy.cut_after("board_join")
+    assert refusal(home, "join", door).startswith(f"The connection to Central at {proxy.url} was lost")
+    assert stored(home) == []
+    assert proxy.count("board_join") == 1, "a repetition would collide with itself"
+    assert home.ctl("join", door).stdout.splitlines()[2] == f"seat_name=worker-{HOST}-2"
+
+
+def test_a_seat_that_gets_no_stream(home: Home, board: str, issuer: Issuer, proxy: Proxy) -> None:
+    issuer.admit(board)
+    proxy.deny(f"board://{board}/journal")
+    done = home.ctl("join", packed(proxy.url, board, "worker", token_of(issuer.issue(board))))
+    assert (done.returncode, done.stdout.splitlines()[3]) == (0, "push=no")
 
 
 def test_a_reviewer(central: Central, home: Home, board: str, issuer: Issuer) -> None:
