@@ -176,11 +176,13 @@ async def test_a_reader_whose_principal_was_readmitted_goes_on(central: Central,
         reader = Reader(ours, board, "bob")
         await tasks.start(reader.run)
         await listening(ours, [reader])
+        assert reader.waiter is not None
+        reader.waiter.opened = False  # nothing is read in between, when Central would refuse the principal altogether
         await to_thread.run_sync(remove, central, board, "bob")
         await to_thread.run_sync(central.admit, board, "bob")
+        reader.waiter.opened = True
         ours.feed.boards[board].gap()
         await listening(ours, [reader])
-        assert reader.waiter is not None
         assert reader.waiter.failure is None
         await to_thread.run_sync(central.create_ticket, board, "again")
         await eventually(lambda: reader.events and reader.events[-1]["kind"] == "ticket_created")
