@@ -147,6 +147,13 @@ async def test_a_name_that_a_bridge_took_is_not_ours(scene: Scene) -> None:
     assert await scene.name("c-1") == "worker-box-2"
 
 
+async def test_a_name_that_a_bridge_took_since_the_conversation_began_is_not_ours_either(scene: Scene) -> None:
+    settings = scene.settings()
+    scene.doors.reserve("b", "worker", "worker-box-1")
+    applicant = Applicant("c-1", ProcessIdentity(1, 1.0), Place("codex", "/"), scene.doors)
+    assert await scene.naming.name(applicant, settings, ()) == "worker-box-2"
+
+
 async def test_a_name_that_central_gave_to_somebody_else_is_given_up_at_the_next_call(scene: Scene) -> None:
     assert await scene.name("c-1") == "worker-box-1"
     await scene.naming.note(URL, "b", "worker-box-1", held=False, foreign=True)

@@ -10,6 +10,7 @@ import anyio
 from anyio import to_thread
 
 from pursersd.conversation.identity import ProcessIdentity
+from pursersd.rules import door_list
 from pursersd.rules import names as rules
 from pursersd.rules.door import Door
 from pursersd.rules.names import NOBODY, DoorId, Entry, Place, Wish
@@ -55,9 +56,10 @@ class Naming:
         async with self._one_at_a_time:
             name = self._present(applicant.conversation, identity, settings.agent_name)
             if name is None:
+                used = _used(applicant.doors, door)
                 wish = Wish(identity, applicant.place, applicant.conversation)
-                name = settings.agent_name or self._choose(wish, door, taken)
-                if applicant.doors is not None and name not in door.seat_names_used:
+                name = settings.agent_name or self._choose(wish, used, taken)
+                if applicant.doors is not None and name not in used:
                     await to_thread.run_sync(applicant.doors.reserve, door.board, door.role, name)
                 await self._remember(identity, name, applicant, chosen=settings.agent_name is not None)
             return name
@@ -112,7 +114,7 @@ class Naming:
     def _known(self, identity: DoorId, name: str) -> Entry | None:
         return next((entry for entry in self._names.entries if (entry.door, entry.name) == (identity, name)), None)
 
-    def _choose(self, wish: Wish, door: Door, taken: Iterable[str]) -> str:
+    def _choose(self, wish: Wish, used: Iterable[str], taken: Iterable[str]) -> str:
         # After a restart of the daemon the shims of its conversations live on and are expected back.
         expected = {
             entry.name
@@ -123,7 +125,13 @@ class Naming:
             self._names.entries,
             wish,
             taken={*taken, *expected},
-            used=door.seat_names_used,
+            used=used,
             hostname=self._hostname(),
             now=self._names.clock(),
         )
+
+
+def _used(doors: Doors | None, door: Door) -> tuple[str, ...]:
+    """The names that the door's file has seen by now: bridges may have taken some since the settings were resolved."""
+    stored = door_list.find(doors.load(), door.board, door.role) if doors is not None else None
+    return (stored or door).seat_names_used
