@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from rig import canary, processes
 from rig.central import Central
@@ -11,7 +11,9 @@ from rig.daemon import Home
 from rig.proxy import Proxy
 
 # Timings never fail a test, and every run tries the same examples.
-settings.register_profile("suite", deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("suite")
 
 BOARD = "alpha"

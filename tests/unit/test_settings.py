@@ -1,8 +1,7 @@
 """settings: what a conversation's environment means, and what is wrong with it (bridge.md §6)."""
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pursersd.rules.hosts import profile
@@ -197,7 +196,6 @@ VARIABLES = [
 values = st.sampled_from(["", "1", "x", TOKEN, f"Bearer {TOKEN}", f"http://{TOKEN}@h/mcp", f" {TOKEN}\n"]) | st.text()
 
 
-@examples(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(VARIABLES), values), st.sampled_from(["", TOKEN, f"{TOKEN}\n", f"a {TOKEN}"]))
 def test_no_text_ever_quotes_a_value(environ: dict[str, str], file: str) -> None:
     found = resolve(environ, lambda _path: file)
