@@ -9,18 +9,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pursersd.errors import DoorsError
-from pursersd.rules.door import Door
+from pursersd.rules import door_file
+from pursersd.rules.door import Door, decode
 from pursersd.rules.environment import Origin
 from pursersd.settings import Settings, resolve
 from rig import processes
-from unit import stored_doors
-from unit.stored_doors import door
+from rig.doors import packed, token
 
 ORACLE = """
 import json, sys
@@ -31,6 +32,13 @@ for line in sys.stdin:
     except ValueError as error:
         print(json.dumps({"refused": str(error)}))
 """
+
+
+def door(board: str, role: str = "worker", *, url: str = "http://127.0.0.1:9001/mcp") -> Door:
+    """A stored door."""
+    stored = decode(packed(url, board, role, token(f"door-{board}-{role}-v1")))
+    return replace(stored, joined_at="2026-11-01T00:00:00+00:00")
+
 
 TOKEN, OTHER = "token-of-the-environment", "another-token"
 
@@ -85,7 +93,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     (folder / "empty").write_text(" \n")
     found: list[Case] = []
     for name, doors in STORED.items():
-        stored_doors.write(folder / name, *doors)
+        (folder / name).mkdir()
+        (folder / name / "doors.json").write_text(door_file.serialise(doors))
         for combination in itertools.product(*VALUES.values()):
             environ = dict(zip(VALUES, combination, strict=True))
             environ |= tokens(environ.pop("token"), folder)
