@@ -118,7 +118,8 @@ def _tell(place: Place) -> None:
 
 
 def _folder(place: Place, environ: Mapping[str, str], state_dir: str | None) -> Path:
-    from pursersd.state.doors import FOLDER_VARIABLE, folder
+    from pursersd.rules.bridge_files import FOLDER_VARIABLE
+    from pursersd.state.doors import folder
 
     if state_dir is None:
         return folder(environ, place.home, os.getcwd())

@@ -17,10 +17,9 @@ from typing import TypeVar
 
 from pursersd.errors import DoorsError
 from pursersd.rules import door_file, door_list
+from pursersd.rules.bridge_files import FOLDER_VARIABLE, state_folder
 from pursersd.rules.door import Door
 from pursersd.rules.door_file import COORDINATING, SHARED, DoorFile
-
-FOLDER_VARIABLE = "PURSERS_BRIDGE_STATE_DIR"
 
 LOCK_TIMEOUT = 5.0
 """Seconds that a change waits for another program to give the lock back."""
@@ -40,15 +39,7 @@ Stamp = tuple[int, int, int] | None
 def folder(environ: Mapping[str, str], home: str | None, cwd: str = "/") -> Path:
     """Where the doors of a program with this environment lie: below the private instance `home`, else where the bridge
     keeps them (bridge.md §7). A relative path begins in `cwd`."""
-    if home is not None:
-        return Path(home, "state")
-    user = environ.get("HOME") or os.path.expanduser("~")
-    given = environ.get(FOLDER_VARIABLE, "").strip()
-    if not given:
-        return Path(user, ".pursers", "wait-bridge")
-    if given == "~" or given.startswith("~/"):
-        given = user + given[1:]
-    return Path(os.path.normpath(os.path.join(cwd, given)))
+    return Path(state_folder(environ, home, cwd))
 
 
 class Doors:

@@ -1,0 +1,35 @@
+"""Where the files lie that daemon and bridge share (bridge.md §7, D20)."""
+
+import os
+from collections.abc import Mapping
+
+FOLDER_VARIABLE = "PURSERS_BRIDGE_STATE_DIR"
+STATS_VARIABLE = "PURSERS_BRIDGE_STATS"
+
+
+def state_folder(environ: Mapping[str, str], home: str | None, cwd: str = "/") -> str:
+    """The folder of a program with this environment: below the private instance `home`, else where the bridge keeps it.
+
+    A relative path begins in `cwd`.
+    """
+    if home is not None:
+        return os.path.join(home, "state")
+    named = environ.get(FOLDER_VARIABLE, "").strip()
+    return _absolute(named or "~/.pursers/wait-bridge", environ, cwd)
+
+
+def stats_path(environ: Mapping[str, str], home: str | None, cwd: str = "/") -> str:
+    """The bridge-stats.json of a program with this environment: the file that it names, else the one in its folder.
+
+    The bridge's own default lies in the folder where it is installed.
+    """
+    named = environ.get(STATS_VARIABLE, "").strip()
+    if named:
+        return _absolute(named, environ, cwd)
+    return os.path.join(state_folder(environ, home, cwd), "bridge-stats.json")
+
+
+def _absolute(path: str, environ: Mapping[str, str], cwd: str) -> str:
+    if path == "~" or path.startswith("~/"):
+        path = (environ.get("HOME") or os.path.expanduser("~")) + path[1:]
+    return os.path.normpath(os.path.join(cwd, path))
