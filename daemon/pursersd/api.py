@@ -11,7 +11,7 @@ import msgspec
 
 SCHEMA = 1
 
-Verb = Literal["ps", "status", "conversation", "stop", "ping", "join", "doors_changed"]
+Verb = Literal["ps", "status", "conversation", "stats", "stop", "ping", "join", "doors_changed"]
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
 
@@ -267,6 +267,80 @@ class DoorsNoted(msgspec.Struct, frozen=True, kw_only=True):
 
     conversations: int
     """How many conversations it gave other settings."""
+    schema: int = SCHEMA
+
+
+class StatsFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One bridge-stats.json that the daemon counts for, and what it has not written there yet."""
+
+    path: str
+    writes: int
+    """How often it was written; a higher number than before means that the file has changed."""
+    unwritten: msgspec.Raw
+    """What is to be added: the maps of the file, with the same fields."""
+    pushed: dict[str, str]
+    """Seats, by their key in the file, that came back by push meanwhile, and when: their `push_unavailable` is over."""
+    trouble: str | None = None
+    """Why the file could not be written; None when it could."""
+    trouble_s: float | None = None
+
+
+class StatsFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `stats`."""
+
+    files: list[StatsFile]
+    schema: int = SCHEMA
+
+
+class CallStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls to Central."""
+
+    calls: int
+    request_bytes: int
+    response_bytes: int
+
+
+class ReturnStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Results that the model got: of waits, by how they ended, and digests."""
+
+    returns: int
+    cues: int
+    timeouts: int
+    errors: int
+    digests: int
+    response_bytes: int
+
+
+class SeatStats(msgspec.Struct, frozen=True, kw_only=True):
+    """One seat in `pursersctl stats`. Days are UTC days."""
+
+    seat: str
+    board: str
+    today: CallStats
+    week: CallStats
+    """The last seven days, today included."""
+    tools: dict[str, int]
+    """Calls of today by the tool's name."""
+    hour: ReturnStats
+    """The last hour."""
+    day: ReturnStats
+    """The last 24 hours."""
+    last_return_s: float | None
+    """Seconds since its last result; None when none is known."""
+    fallback: str | None
+    """Why it got its events by polling although it wants push; None when push worked the last time."""
+    fallback_s: float | None
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """What `pursersctl stats` tells."""
+
+    file: str
+    seats: list[SeatStats]
+    unwritten: bool
+    """Whether it contains what the daemon has counted and not written to the file yet."""
+    other_files: list[str]
+    """Further files that the daemon counts in."""
     schema: int = SCHEMA
 
 
