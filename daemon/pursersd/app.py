@@ -21,6 +21,7 @@ from pursersd.ownership import Ownership
 from pursersd.state.doors import DoorFolders
 from pursersd.state.epoch import raise_epoch
 from pursersd.state.names import Names
+from pursersd.state.stats import StatsWriters
 from pursersd.tools.server import build
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class App:
         self._doors = DoorFolders(home)
         self._centrals = Centrals(naming)
         self._conversations = Conversations(self._centrals, naming)
+        self._stats = StatsWriters(home)
         self._leaving = anyio.Event()
         self._reason = "stop"
         self._drain = False
@@ -72,6 +74,7 @@ class App:
         control = Control(
             self._conversations,
             self._centrals,
+            self._stats,
             epoch=epoch,
             home=place.home,
             socket=place.socket,
@@ -79,8 +82,9 @@ class App:
             started_by=self._options.started_by,
             stop=self.leave,
         )
-        listener = Listener(self._conversations, control, build(), epoch, self._doors.of)
+        listener = Listener(self._conversations, control, build(), epoch, self._stats, self._doors.of)
         async with anyio.create_task_group() as tasks:
+            await tasks.start(self._stats.run)
             await tasks.start(self._centrals.run)
             await tasks.start(self._conversations.run)
             tasks.start_soon(self._watch_signals)
@@ -96,6 +100,7 @@ class App:
             accepting.cancel()
             await listener.dismiss(self._reason)
             tasks.cancel_scope.cancel()
+        await self._stats.finish()
         log.info("pursersd has left")
 
     def leave(self, reason: str, drain: bool) -> None:

@@ -17,6 +17,7 @@ from pursersd.conversation.registry import Conversations
 from pursersd.errors import PursersError
 from pursersd.feed.centrals import Centrals
 from pursersd.health import warnings
+from pursersd.state.stats import StatsWriters
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class Control:
         self,
         conversations: Conversations,
         centrals: Centrals,
+        stats: StatsWriters,
         *,
         epoch: int,
         home: str | None,
@@ -41,6 +43,7 @@ class Control:
     ) -> None:
         self._conversations = conversations
         self._centrals = centrals
+        self._stats = stats
         self._epoch = epoch
         self._home = home
         self._socket = socket
@@ -82,6 +85,8 @@ class Control:
                 result = self.status()
             case "conversation":
                 return self._answer_about_conversation(request)
+            case "stats":
+                result = self.stats()
             case "ping":
                 result = self.status().daemon
             case "stop":
@@ -160,8 +165,12 @@ class Control:
             ),
             centrals=centrals,
             conversations=len(rows),
-            warnings=warnings(centrals, rows),
+            warnings=warnings(centrals, rows, self._stats.rows()),
         )
+
+    def stats(self) -> api.StatsFiles:
+        """What was counted and is not written yet."""
+        return api.StatsFiles(files=self._stats.rows())
 
     def stop(self, reason: str, *, drain: bool) -> api.Stopping:
         """Begin to leave."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
-from pursersd.api import CentralStatus, SeatRow, Warning
+from pursersd.api import CentralStatus, SeatRow, StatsFile, Warning
 
 
-def warnings(centrals: Sequence[CentralStatus], rows: Sequence[SeatRow]) -> list[Warning]:
+def warnings(
+    centrals: Sequence[CentralStatus], rows: Sequence[SeatRow], stats: Sequence[StatsFile] = ()
+) -> list[Warning]:
     """The warnings that the present state calls for, the most urgent first."""
-    return [*_of_centrals(centrals), *_of_seats(rows)]
+    return [*_of_centrals(centrals), *_of_seats(rows), *_of_stats(stats)]
 
 
 def _of_centrals(centrals: Sequence[CentralStatus]) -> list[Warning]:
@@ -70,4 +72,18 @@ def _shared(rows: Sequence[SeatRow]) -> list[Warning]:
             action="Give each its own ONBOARD_AGENT_INSTANCE if that is not meant.",
         )
         for (board, seat, count), since_s in sorted(since.items())
+    ]
+
+
+def _of_stats(files: Sequence[StatsFile]) -> list[Warning]:
+    return [
+        Warning(
+            code="stats_unwritten",
+            since_s=file.trouble_s or 0.0,
+            text=f"The statistics cannot be written to {file.path}: {file.trouble}. They are kept in memory meanwhile.",
+            action="Make room there and let the folder be yours; it is tried again by itself. "
+            "PURSERS_BRIDGE_STATS in a host's configuration names another file.",
+        )
+        for file in files
+        if file.trouble is not None
     ]

@@ -24,6 +24,7 @@ from pursersd.conversation.registry import Conversations
 from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
 from pursersd.state.doors import Doors
+from pursersd.state.stats import StatsWriters
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +49,14 @@ class Listener:
         control: Control,
         server: Server[Conversation],
         epoch: int,
+        stats: StatsWriters,
         doors: FindDoors,
     ) -> None:
         self._conversations = conversations
         self._control = control
         self._server = server
         self._epoch = epoch
+        self._stats = stats
         self._doors = doors
         self._links: dict[str, Link] = {}
         """The live link of each conversation that has one."""
@@ -114,6 +117,7 @@ class Listener:
             resume.conversation if resume else None,
             resume.link_epoch if resume else 0,
             doors,
+            self._stats.of(hello.env, hello.cwd),
         )
         conversation.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
         epoch = conversation.attach()

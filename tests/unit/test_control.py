@@ -38,10 +38,21 @@ async def test_ps_has_a_row_per_conversation() -> None:
         assert msgspec.convert(await client.ask("status"), api.Status).conversations == 2
 
 
+async def test_stats_name_the_file_of_each_conversation() -> None:
+    other = {"env": {"PURSERS_BRIDGE_STATS": "named.json"}, "cwd": "/somewhere"}
+    async with running() as daemon, daemon.shim(), daemon.shim(), daemon.shim(**other), daemon.control() as client:
+        found = await client.ask("stats")
+        own = f"{daemon.place.home}/state/bridge-stats.json"
+        assert [(file["path"], file["writes"], file["trouble"]) for file in found["files"]] == [
+            ("/somewhere/named.json", 0, None),
+            (own, 0, None),
+        ]
+
+
 async def test_looking_changes_nothing() -> None:
     async with running() as daemon, daemon.shim(), daemon.control() as client:
         for _ in range(3):
-            for verb in ("ps", "status", "ping"):
+            for verb in ("ps", "status", "stats", "ping"):
                 await client.ask(verb)
         status = msgspec.convert(await client.ask("status"), api.Status)
         assert (status.daemon.state, status.centrals, status.conversations) == ("ready", [], 1)

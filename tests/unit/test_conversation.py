@@ -2,12 +2,14 @@
 
 import os
 from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
 import pytest
 
+from pursersd.central.account import Account, current
 from pursersd.conversation import conversation as module
 from pursersd.conversation.conversation import Conversation, Origin, RequestId
 from pursersd.conversation.identity import ProcessIdentity, identify
@@ -15,6 +17,7 @@ from pursersd.errors import ConfigurationError, Unreachable
 from pursersd.feed.centrals import Centrals
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import resolve
+from pursersd.state.stats import StatsWriter, StatsWriters
 from pursersd.waits.board import BoardWait
 
 pytestmark = pytest.mark.anyio
@@ -43,12 +46,16 @@ def no_files(path: str) -> str:
     raise FileNotFoundError(2, "No such file or directory", path)
 
 
-def conversation(**environ: str) -> Conversation:
+def conversation(stats: StatsWriter | None = None, **environ: str) -> Conversation:
     us = identify(os.getpid(), None)
     assert us is not None
     environ = {"ONBOARD_CENTRAL_TOKEN": "token-a", "ONBOARD_BOARD_ID": "b", **environ}
     return Conversation(
-        "c-1", Origin(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"), resolve(environ, no_files), Centrals()
+        "c-1",
+        Origin(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"),
+        resolve(environ, no_files),
+        Centrals(),
+        stats=stats,
     )
 
 
@@ -231,6 +238,27 @@ async def test_a_failed_acknowledgement_is_only_noted(caplog: pytest.LogCaptureF
         talk.acknowledge_when_delivered(5, fail)
         talk.delivered(5)
     assert "delivered but not acknowledged: gone" in caplog.text
+
+
+async def test_its_calls_and_acknowledgements_are_charged_to_its_seat(tmp_path: Path) -> None:
+    writers = StatsWriters(str(tmp_path))
+    talk = conversation(stats=writers.of({}, "/"), ONBOARD_AGENT_NAME="ann")
+    paid: list[Account | None] = []
+
+    async def acknowledge() -> None:
+        paid.append(current())
+
+    with talk.calling("a2a_wait"):
+        paid.append(current())
+    assert current() is None
+    async with anyio.create_task_group() as talk.tasks:
+        talk.acknowledge_when_delivered(5, acknowledge)
+        talk.delivered(5)
+    assert [account.seat() for account in paid if account] == [("b", "ann")] * 2
+    named = talk.account("bob")
+    assert named is not None
+    assert named.seat() == ("b", "bob")
+    assert named.writer.path == str(tmp_path / "state/bridge-stats.json")
 
 
 async def test_after_its_end_nothing_is_acknowledged() -> None:

@@ -2,9 +2,10 @@
 
 from typing import Any, Literal
 
+import msgspec
 import pytest
 
-from pursersd.api import CentralStatus, SeatRow
+from pursersd.api import CentralStatus, SeatRow, StatsFile
 from pursersd.health import warnings
 
 State = Literal["connecting", "ready", "unreachable", "refused"]
@@ -94,3 +95,15 @@ def test_the_most_urgent_comes_first() -> None:
     rows = [row(shared_by=2), row(delivery="poll", poll_reason="x")]
     codes = [w.code for w in warnings([central("unreachable", "x"), central("refused", "y")], rows)]
     assert codes == ["central_unreachable", "credential_refused", "board_polled", "seat_shared"]
+
+
+def test_statistics_that_cannot_be_written() -> None:
+    def file(trouble: str | None) -> StatsFile:
+        age = None if trouble is None else 7.0
+        unwritten = msgspec.Raw(b"{}")
+        return StatsFile(path="/s.json", writes=0, unwritten=unwritten, pushed={}, trouble=trouble, trouble_s=age)
+
+    (found,) = warnings([], [], [file(None), file("No space left on device")])
+    assert (found.code, found.since_s) == ("stats_unwritten", 7.0)
+    assert "/s.json: No space left on device." in found.text
+    assert "PURSERS_BRIDGE_STATS" in found.action

@@ -7,14 +7,15 @@ what a feed must know: pings, repeated cues and the difference between an overfl
 
 import itertools
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urljoin
 
 import httpx2
 import msgspec
 
+from pursersd.central.account import Charge
 from pursersd.errors import (
     CentralError,
     Forbidden,
@@ -46,15 +47,24 @@ MAX_CONNECTIONS = 6
 """Two streams and four calls."""
 
 
+Decoded = TypeVar("Decoded")
+
+
 class _Error(msgspec.Struct):
     code: int = 0
     message: str = ""
 
 
+class _Content(msgspec.Struct):
+    text: str = ""
+
+
 class _Result(msgspec.Struct):
     isError: bool = False
-    structuredContent: dict[str, Any] | None = None
-    content: list[dict[str, Any]] = []
+    structuredContent: msgspec.Raw = msgspec.Raw(b"null")
+    """Left as it is, because its length is what counts in the statistics."""
+    content: msgspec.Raw = msgspec.Raw(b"[]")
+    """The same once more, as text: looked at only in a failure."""
 
 
 class _Params(msgspec.Struct):
@@ -79,6 +89,8 @@ class _Health(msgspec.Struct):
 _INSTANCE = re.compile(r"CI-[0-9a-f]{64}")
 
 _decode = msgspec.json.Decoder(_Frame).decode
+_structured = msgspec.json.Decoder(dict[str, Any] | None).decode
+_content = msgspec.json.Decoder(list[_Content]).decode
 
 
 class Cues:
@@ -124,13 +136,15 @@ class CentralClient:
         `generation` is the board generation to insist on (central.md §6.5). Raises ToolFailed for a failure that the tool
         reports, InstanceMismatch, and the other CentralErrors for a request that got no answer.
         """
-        meta = self._meta()
-        if generation is not None:
-            meta[EXPECTED_GENERATION] = generation
-        params = {"name": tool, "arguments": dict(arguments), "_meta": meta}
-        async with self._post("tools/call", params, name=tool) as response:
-            frame = await _answer(response)
-        return _tool_result(tool, frame)
+        expected = {} if generation is None else {EXPECTED_GENERATION: generation}
+        params = {"name": tool, "arguments": dict(arguments), "_meta": self._meta() | expected}
+        with Charge(tool, arguments, expected or None) as charge:
+            async with self._post("tools/call", params, name=tool) as response:
+                frame = await _answer(response)
+            text = _tool_result(tool, frame)
+            result = _understood(_structured, text) or {}
+            charge.answered(text, result)
+            return result
 
     async def instance(self) -> str | None:
         """The id that the Central at this URL gives itself, asked without the token; None if it does not say."""
@@ -254,8 +268,12 @@ async def _frames(response: httpx2.Response) -> AsyncIterator[_Frame]:
 
 
 def _parse(data: bytes | str) -> _Frame:
+    return _understood(_decode, data)
+
+
+def _understood(decode: Callable[[bytes | str], Decoded], data: bytes | str) -> Decoded:
     try:
-        return _decode(data)
+        return decode(data)
     except msgspec.DecodeError as error:
         raise ProtocolRefused(f"Central answered with something that is not MCP: {error}") from error
 
@@ -268,22 +286,23 @@ def _raise_refusal(frame: _Frame) -> None:
     raise ProtocolRefused(frame.error.message, rpc_code=frame.error.code)
 
 
-def _tool_result(tool: str, frame: _Frame) -> dict[str, Any]:
+def _tool_result(tool: str, frame: _Frame) -> bytes:
+    """The JSON of a call's structured result."""
     _raise_refusal(frame)
     result = frame.result
     if result is None:
         raise ProtocolRefused(f"Central answered {tool} without a result")
     if not result.isError:
-        return result.structuredContent or {}
+        return bytes(result.structuredContent)
     raise _tool_error(tool, result)
 
 
 def _tool_error(tool: str, result: _Result) -> CentralError:
-    typed = result.structuredContent
+    typed = _understood(_structured, bytes(result.structuredContent))
     if typed and typed.get("schema") == "pursers_tool_error_v1":
         return ToolFailed(tool, str(typed.get("detail", "")), str(typed.get("code", "")) or None)
-    text = str(result.content[0].get("text", "")) if result.content else ""
-    text = text.removeprefix(f"Error executing tool {tool}: ")
+    content = _understood(_content, bytes(result.content))
+    text = (content[0].text if content else "").removeprefix(f"Error executing tool {tool}: ")
     if text.startswith("Central instance mismatch"):
         return InstanceMismatch(text)
     return ToolFailed(tool, text)

@@ -10,6 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from pursersd.api import ConversationStatus, Delivery, SeatRow, SeatStatus, State
+from pursersd.central.account import Account, charged_to
 from pursersd.conversation.configuration import Configuration
 from pursersd.conversation.description import settings_of
 from pursersd.conversation.identity import ProcessIdentity
@@ -21,6 +22,7 @@ from pursersd.rules.suppression import Suppression
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import DEFAULT_NAME, Settings
 from pursersd.state.doors import Doors
+from pursersd.state.stats import StatsWriter
 from pursersd.waits.board import BoardWait, Memory
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,7 @@ class Conversation:
         resolve: Callable[[], Settings] | None = None,
         doors: Doors | None = None,
         name: Callable[["Conversation"], Awaitable[str | None]] | None = None,
+        stats: StatsWriter | None = None,
     ) -> None:
         self.id = conversation_id
         self.origin = origin
@@ -69,6 +72,8 @@ class Conversation:
         self.end_reason: str | None = None
         self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
         self._centrals = centrals
+        self._stats = stats
+        """Where its calls are counted; None: nowhere."""
         self._seat: Seat | None = None
         self._seats: dict[str, Seat] = {}
         """Every seat that it took, by URI."""
@@ -153,7 +158,8 @@ class Conversation:
         self._calls += 1
         self._note_state()
         try:
-            yield
+            with charged_to(self.account()):
+                yield
         finally:
             self._calls -= 1
             self._note_state()
@@ -241,6 +247,12 @@ class Conversation:
         if not self.is_busy:
             self._centrals.release(self.id, but=self.configuration.key)
 
+    def account(self, agent_name: str | None = None) -> Account | None:
+        """Who pays for its calls: its own name, or the one that a call gives."""
+        if self._stats is None:
+            return None
+        return Account(self._stats, lambda: (self.settings.board, agent_name or self.agent_name))
+
     @property
     def denials(self) -> Denials:
         """The boards that refused somebody lately."""
@@ -292,7 +304,8 @@ class Conversation:
 
     async def _acknowledge(self, acknowledge: Callable[[], Awaitable[None]]) -> None:
         try:
-            await acknowledge()
+            with charged_to(self.account()):
+                await acknowledge()
         except CentralError as error:
             # The events stay unacknowledged at Central: the seat's next wait without a cursor brings them again.
             log.warning("%s: events were delivered but not acknowledged: %s", self.id, error)

@@ -21,6 +21,7 @@ from pursersd.rules.names import Place
 from pursersd.settings import Settings
 from pursersd.state.doors import Doors
 from pursersd.state.names import Names
+from pursersd.state.stats import StatsWriter
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +68,13 @@ class Conversations:
         resume: str | None,
         epoch: int,
         doors: Doors | None = None,
+        stats: StatsWriter | None = None,
     ) -> Conversation:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
-        `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at. After a
-        daemon's death nobody here knows the id; the shim's word is taken, with its epoch as the high-water mark.
+        `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at; its calls
+        are counted in `stats`. After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as
+        the high-water mark.
         """
         known = self._all.get(resume) if resume else None
         if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():
@@ -79,7 +82,14 @@ class Conversations:
         name = resume if resume and known is None else new_conversation_id()
         settings = resolve()
         conversation = self._all[name] = Conversation(
-            name, origin, settings, self._centrals, resolve=resolve, doors=doors, name=partial(self._name, doors)
+            name,
+            origin,
+            settings,
+            self._centrals,
+            resolve=resolve,
+            doors=doors,
+            name=partial(self._name, doors),
+            stats=stats,
         )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"

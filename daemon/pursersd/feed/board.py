@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from pursersd.central.account import charged_to
 from pursersd.central.pool import Pool
 from pursersd.errors import CentralError, Overloaded, Unreachable
 from pursersd.feed.catchup import Catchup, CursorAhead, position_after
@@ -163,8 +164,10 @@ class BoardFeed:
                 await self._keep_alive(self._seats.longest_untouched(waiter.seat for waiter in self.waiters))
 
     async def _keep_alive(self, seat: Seat) -> None:
+        served = self._by_seat.get(seat.uri)
         try:
-            await self._seats.keepalive(seat)
+            with charged_to(served[0].account if served else None):
+                await self._seats.keepalive(seat)
         except CentralError as error:
             log.info("board %s: keepalive join failed: %s", self.board, error)
 
@@ -205,7 +208,8 @@ class BoardFeed:
                 group = others
                 continue
             start = reader.cursor
-            page = await self._read(reader)
+            with charged_to(reader.account):
+                page = await self._read(reader)
             if marks.pop(reader).by_seat and page is not None and page["scan_count"] and not page["events"]:
                 # Cued for something that its own page hides: it may have been this seat's leaving (see Seats.confirm).
                 await self._keep_alive(reader.seat)

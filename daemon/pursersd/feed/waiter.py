@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import anyio
 
+from pursersd.central.account import Account, current
 from pursersd.errors import CentralError
 from pursersd.seats.seat import Seat
 
@@ -74,6 +75,8 @@ class Waiter:
         self.uncovered = False
         """Whether the seat stream does not cover its seat, or not again yet: its cues may be missed until then."""
         self.failure: CentralError | None = None
+        self.account: Account | None = current()
+        """Who pays for what is read for it: whoever made it."""
         self.marks = Marks()
         self._pages: deque[Page] = deque()
         self._bell = bell or Bell()

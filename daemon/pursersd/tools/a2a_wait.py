@@ -6,6 +6,7 @@ from typing import Any
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 
+from pursersd.central.account import cycle_of
 from pursersd.conversation.conversation import Conversation
 from pursersd.errors import ArgumentError
 from pursersd.rules import arguments
@@ -46,7 +47,8 @@ async def a2a_wait(
         raise ToolError(str(error)) from error
     request = ctx.request_context.request_id
     assert request is not None, "a tool call has an id"
-    with conversation.waiting():
+    account = conversation.account(checked.agent_name)
+    with conversation.waiting(), cycle_of(account):
         caller = Caller(
             id=conversation.id,
             settings=conversation.settings,
@@ -59,6 +61,8 @@ async def a2a_wait(
             progress=ctx.report_progress,
         )
         waited = await engine.wait(caller, checked, age_s=conversation.take_age(request))
+    if account is not None and waited.past_setup:
+        account.returned(waited.result)
     if waited.acknowledge is not None:
         conversation.acknowledge_when_delivered(request, waited.acknowledge)
     return waited.result

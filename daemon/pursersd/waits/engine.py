@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from pursersd.errors import CentralError, Forbidden, PursersError, Unauthenticated
+from pursersd.central.account import current
+from pursersd.errors import CentralError, Forbidden, PursersError, ToolFailed, Unauthenticated
 from pursersd.feed.centrals import Central
 from pursersd.feed.waiter import Bell
 from pursersd.rules import multi_result, outcome, registry, routing, selection, views
@@ -36,6 +37,15 @@ class Waited:
 
     result: Result
     acknowledge: Callable[[], Awaitable[None]] | None = None
+    past_setup: bool = True
+    """Whether it had its seats, or failed because the call names one that Central refuses: such results are counted."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a call has come."""
+
+    past_setup: bool = False
 
 
 async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) -> Waited:
@@ -45,9 +55,11 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
     only the remaining time is waited. A failure becomes the structured result of bridge.md §1.6; nothing has moved then.
     """
     started = time.monotonic() - max(0.0, age_s)
+    progress = _Progress()
     try:
-        return await _whoever_we_are(caller, arguments, started, resumed=age_s > 0)
+        return await _whoever_we_are(caller, arguments, started, progress, resumed=age_s > 0)
     except PursersError as error:
+        named = arguments.agent_name is not None and isinstance(error, ToolFailed)
         result = outcome.wait_error(
             error,
             caller_cursor=arguments.since_seq,
@@ -56,17 +68,19 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
             home=caller.settings.board,
             waited_s=time.monotonic() - started,
         )
-        return Waited(result)
+        return Waited(result, past_setup=progress.past_setup or named)
 
 
-async def _whoever_we_are(caller: Caller, arguments: WaitArguments, started: float, *, resumed: bool) -> Waited:
+async def _whoever_we_are(
+    caller: Caller, arguments: WaitArguments, started: float, progress: _Progress, *, resumed: bool
+) -> Waited:
     """Wait, and begin again whenever the credential is replaced meanwhile: with the time that is left, and from the caller's
     cursor, which has not moved, so that nothing is lost and nothing told twice (RB-V2-003)."""
     while True:
         key = caller.renewal.key
         with caller.renewal.until_renewed():
             try:
-                return await _wait(caller, arguments, started, resumed=resumed)
+                return await _wait(caller, arguments, started, progress, resumed=resumed)
             except (Unauthenticated, Forbidden):
                 if not caller.renewal.refused() and caller.renewal.key == key:
                     raise
@@ -74,10 +88,13 @@ async def _whoever_we_are(caller: Caller, arguments: WaitArguments, started: flo
         caller = replace(caller, settings=caller.renewal.settings)
 
 
-async def _wait(caller: Caller, arguments: WaitArguments, started: float, *, resumed: bool) -> Waited:
+async def _wait(
+    caller: Caller, arguments: WaitArguments, started: float, progress: _Progress, *, resumed: bool
+) -> Waited:
     central = await caller.connect()
     chosen, routes = await _choose(caller, central, arguments)
     joined = await join(caller, central, chosen, arguments.agent_name)
+    progress.past_setup = True
     if not joined.seats:
         return Waited(_none_joined(caller, arguments, joined, started))
     watchers = {board: _watcher(seat, arguments) for board, seat in joined.seats.items()}
@@ -93,7 +110,9 @@ async def _wait(caller: Caller, arguments: WaitArguments, started: float, *, res
         async with anyio.create_task_group() as tasks:  # side by side: each may take as long as its stream
             for board in boards:
                 tasks.start_soon(central.feed.ready, board.waiter)
+        _note_fallbacks(boards)
         await watch.run(started, budget)
+        _note_fallbacks(boards)
         result = _result(watch, chosen, joined, started)
     omitted = [(board, board.cursor) for board in boards if board.cursor_omitted and board.entered]
     if not omitted:
@@ -156,6 +175,14 @@ def _board(
         cursor_omitted=cursor is None,
         was_shown=resumed and bool(cursor),
     )
+
+
+def _note_fallbacks(boards: list[BoardWait]) -> None:
+    """Note in the statistics which boards are polled although the conversation wants push."""
+    account = current()
+    for board in boards:
+        if account is not None and board.waiter.push and board.feed.poll_reason is not None:
+            account.polled(board.name, board.feed.poll_reason)
 
 
 def _result(watch: Watch, chosen: Selection, joined: Joined, started: float) -> Result:
