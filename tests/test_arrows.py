@@ -65,6 +65,10 @@ CROSSING = {
         "pursersd.errors",
         "pursersd.rules.door_request",
         "pursersd.state.doors",
+        # So do the statistics.
+        "pursersd.rules.bridge_files",
+        "pursersd.rules.stats",
+        "pursersd.rules.stats_document",
     ),
     "pursers_shim": (),
 }

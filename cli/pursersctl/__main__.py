@@ -10,6 +10,7 @@ from pursersctl import client, doors, output
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.logs import logs
 from pursersctl.ps import ps
+from pursersctl.stats import stats
 from pursersctl.status import conversation, status
 from pursersd import api
 
@@ -47,6 +48,7 @@ def root(
     Examples:
       pursersctl status     is the daemon well, and what does it work with?
       pursersctl ps         which conversations are there, what do they do?
+      pursersctl stats      what do they cost, and what do they bring?
       pursersctl logs -f    what is happening?
 
     Exit codes are listed in docs/cli.md.
@@ -93,6 +95,26 @@ def status_command(
             status(client.where(os.environ), as_json=as_json)
         else:
             conversation(client.where(os.environ), which, as_json=as_json)
+
+
+@app.command("stats")
+def stats_command(
+    as_json: Json = False,
+    board: Annotated[str | None, typer.Option("--board", help="Only the seats of this board.")] = None,
+    seat: Annotated[str | None, typer.Option("--seat", help="Only the seats of this name.")] = None,
+    file: Annotated[str | None, typer.Option("--file", help="Another bridge-stats.json.")] = None,
+) -> None:
+    """Show what each seat called and what its waits brought.
+
+    \b
+    Examples:
+      pursersctl stats
+      pursersctl stats --board demo --seat ada
+      pursersctl stats --json | jq '.seats[] | select(.fallback).seat'
+    """
+    with output.reporting(as_json=as_json):
+        where = client.where(os.environ)
+        stats(where, os.environ, file=file, board=board, seat=seat, as_json=as_json)
 
 
 @app.command("start")

@@ -66,7 +66,9 @@ def duration(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as people read them: 512 KiB, 48 MiB."""
+    """Bytes as people read them: 300 B, 512 KiB, 48 MiB."""
+    if count < 1024:
+        return f"{count} B"
     if count < 1024 * 1024:
         return f"{count // 1024} KiB"
     return f"{count / (1024 * 1024):.0f} MiB"

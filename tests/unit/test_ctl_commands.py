@@ -190,7 +190,7 @@ def test_version_needs_no_daemon(home: Home) -> None:
     assert (done.returncode, done.stdout) == (0, f"pursersctl {WELCOME['version']}\n")
 
 
-@pytest.mark.parametrize("command", ["ps", "status", "start", "stop", "restart", "logs"])
+@pytest.mark.parametrize("command", ["ps", "status", "stats", "start", "stop", "restart", "logs"])
 def test_help_shows_examples(home: Home, command: str) -> None:
     done = home.ctl(command, "--help")
     assert done.returncode == 0

@@ -39,6 +39,7 @@ def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
         ("`ps`", api.Ps),
         ("`status`", api.Status),
         ("`status --conversation`", api.ConversationStatus),
+        ("`stats`", api.Stats),
         ("`doors`", api.DoorList),
     ],
 )

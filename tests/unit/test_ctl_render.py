@@ -68,4 +68,5 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def test_sizes() -> None:
+    assert (size(1023), size(1024)) == ("1023 B", "1 KiB")
     assert (size(512 * 1024), size(58 * 1024 * 1024)) == ("512 KiB", "58 MiB")
