@@ -2,6 +2,7 @@
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -259,6 +260,15 @@ async def test_its_calls_and_acknowledgements_are_charged_to_its_seat(tmp_path: 
     assert named is not None
     assert named.seat() == ("b", "bob")
     assert named.writer.path == str(tmp_path / "state/bridge-stats.json")
+
+
+async def test_an_account_follows_the_conversation(tmp_path: Path) -> None:
+    """It is made before the conversation has its name, and a setting may be repaired."""
+    talk = conversation(stats=StatsWriters(str(tmp_path)).of({}, "/"))
+    account = talk.account()
+    assert account is not None
+    talk.configuration.settings = replace(talk.settings, board="c", agent_name="worker-box-1")
+    assert account.seat() == ("c", "worker-box-1")
 
 
 async def test_after_its_end_nothing_is_acknowledged() -> None:
