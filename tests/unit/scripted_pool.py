@@ -40,6 +40,8 @@ class ScriptedPool:
         self.page = 100
         self.joined: list[Mapping[str, Any]] = []
         """The arguments of every board_join that was answered."""
+        self.members: list[str] = []
+        """Names of the seats that are on the board."""
         self.changes: dict[str, Any] = {}
         """What is different in the answers from what they should be."""
 
@@ -60,16 +62,24 @@ class ScriptedPool:
     async def read(
         self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None, background: bool = False
     ) -> dict[str, Any]:
-        name = arguments["agent_name"]
+        name = str(arguments.get("agent_name"))
         match tool:
             case "board_catchup":
                 self.asked.append(f"{name} from {arguments.get('cursor')}")
             case "board_join":
                 self.asked.append(f"{name} joins as {arguments['renewal_source']}")
+            case "board_status":
+                self.asked.append("who is there")
         await self.go.wait()
         if self.errors:
             raise self.errors.pop(0)
-        answer = self._join(arguments) if tool == "board_join" else self._catchup(name, arguments)
+        match tool:
+            case "board_join":
+                answer = self._join(arguments)
+            case "board_status":
+                answer = {"agents": [_member(name) for name in self.members], "latest_seq": len(self.rows)}
+            case _:
+                answer = self._catchup(name, arguments)
         return {**answer, **self.changes}
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,3 +118,7 @@ class ScriptedPool:
             "resync_required": False,
             "reset_cursor": None,
         }
+
+
+def _member(name: str) -> dict[str, Any]:
+    return {"agent_id": agent_id(BOARD, PRINCIPAL, name), "lifecycle_status": "active"}

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -37,6 +38,7 @@ class Scene:
         waiter = self.waiters[name] = Waiter(seat(name.partition("/")[0]), push=push)
         waiter.open(len(self.pool.rows) if cursor is None else cursor)
         self.feed.add(waiter)
+        self.pool.members.append(waiter.seat.agent_name)
         return waiter
 
     def write(self, *recipients: str, cued: bool = True, **fields: str) -> None:
@@ -108,7 +110,7 @@ async def test_two_rows_are_not_shared() -> None:
         scene.write("b")
         await scene.settled()
         assert [scene.got(name) for name in "ab"] == [[1], [2]]
-        assert sorted(scene.pool.asked) == ["a from 0", "b from 0"]
+        assert sorted(asked for asked in scene.pool.asked if "from" in asked) == ["a from 0", "b from 0"]
 
 
 async def test_waiters_of_one_seat_share_every_page() -> None:
@@ -281,18 +283,54 @@ async def test_a_waiter_that_left_is_not_read_for() -> None:
         assert scene.pool.asked == ["a from 0"]
 
 
-async def test_a_cue_for_its_own_act_makes_a_seat_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have handed off: then it must join to be told anything (central.md §5, §4.5)."""
+@pytest.mark.parametrize("missing", ["a", ""])
+async def test_a_seat_that_is_cued_and_sees_nothing_joins_if_it_has_left(missing: str) -> None:
+    """The event of its leaving is hidden from it (central.md §5, §4.5); so are its own acts."""
     async with running() as scene:
         for name in "ab":
             scene.add(name)
-        await scene.seats.join(scene.waiters["a"].seat.request)
+            await scene.seats.join(scene.waiters[name].seat.request)
+        scene.pool.members = ["b"] if missing else ["a", "b"]
         scene.pool.asked.clear()
         scene.write("a", "b", kind="agent_lifecycle_changed", actor="a")
         await scene.settled()
         assert scene.got("b") == [1]
+        assert scene.pool.asked.count("who is there") == 1
+        assert [asked for asked in scene.pool.asked if "joins" in asked] == (
+            ["a joins as keepalive"] if missing else []
+        )
+
+
+async def test_a_seat_whose_leaving_it_may_not_have_been_told_joins_after_the_gap() -> None:
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+            await scene.seats.join(scene.waiters[name].seat.request)
+        scene.pool.members = ["b"]
+        scene.write("b", cued=False)
+        scene.feed.gap()
+        await scene.settled()
         assert "a joins as keepalive" in scene.pool.asked
         assert "b joins as keepalive" not in scene.pool.asked
+
+
+async def test_a_doubt_about_a_seat_outlives_a_central_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_RETRY", 0.001)
+    async with running() as scene:
+        scene.add("a")
+        scene.pool.members.clear()
+        scene.write("nobody", cued=False)
+        read = scene.pool.read
+
+        async def once_in_vain(tool: str, *arguments: Any, **options: Any) -> Any:
+            if tool == "board_status":
+                monkeypatch.setattr(scene.pool, "read", read)
+                raise Unreachable("gone for a moment")
+            return await read(tool, *arguments, **options)
+
+        monkeypatch.setattr(scene.pool, "read", once_in_vain)
+        scene.feed.gap()
+        await until(lambda: "a joins as keepalive" in scene.pool.asked)
 
 
 async def test_a_late_cue_costs_a_read_and_no_join() -> None:

@@ -67,6 +67,10 @@ class BoardFeed:
         self.settled = anyio.Event()
         """Set once the journal stream has covered or refused the board, or Central turned out to be unreachable."""
         self._seats = seats
+        self._missed: set[str] = set()
+        """Agent ids of seats whose pages left out rows since it was last clear that they are members."""
+        self._doubtful: set[str] = set()
+        """Those of them that were, or may have been, told of such a row: it may have been their leaving."""
         self._work = anyio.Event()
         self._in_round = False
         self._next_poll = 0.0
@@ -121,14 +125,16 @@ class BoardFeed:
         sharing.remove(waiter)
         if not sharing:
             del self._by_seat[waiter.seat.uri]
+            self._missed.discard(waiter.seat.agent_id)
 
     def nudge(self) -> None:
         """A waiter opened its gate or took pages: look again who is due."""
         self._work.set()
 
     async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
-        """See Seats.confirm."""
-        await self._seats.confirm(seat, head, hidden=hidden)
+        """See Seats.confirm. What it leaves open is found out when the seat is cued, or may have been."""
+        if not await self._seats.confirm(seat, head, hidden=hidden):
+            self._missed.add(seat.agent_id)
 
     @property
     def is_quiet(self) -> bool:
@@ -194,6 +200,7 @@ class BoardFeed:
         try:
             for _, group in groupby(due, key=lambda w: w.cursor):
                 await self._serve(list(group), marks)
+            await self._look_after()
         finally:
             for waiter, taken in marks.items():  # not read because of an error or the end of the feed
                 waiter.marks.add(taken)
@@ -209,13 +216,33 @@ class BoardFeed:
                 continue
             start = reader.cursor
             with charged_to(reader.account):
-                page = await self._read(reader)
-            if marks.pop(reader).by_seat and page is not None and page["scan_count"] and not page["events"]:
-                # Cued for something that its own page hides: it may have been this seat's leaving (see Seats.confirm).
-                await self._keep_alive(reader.seat)
-            group = [w for w in others if page is None or not _settle(page, start, reader, w, marks)]
+                page = await self._read(reader, marks[reader])
+            del marks[reader]
+            group = [w for w in others if page is None or not self._settle(page, start, reader, w, marks)]
 
-    async def _read(self, waiter: Waiter) -> dict[str, Any] | None:
+    def _settle(
+        self, page: dict[str, Any], start: int, reader: Waiter, other: Waiter, marks: dict[Waiter, Marks]
+    ) -> bool:
+        """Apply a page read for `reader` from `start` to `other`, if the rule allows; False when it must read for itself."""
+        if other.cursor != start:
+            return False
+        if other.seat.agent_id == reader.seat.agent_id:
+            _deliver(other, page)
+            del marks[other]
+            return True
+        if marks[other].uncertain and page["scan_count"]:
+            return False
+        match sharing.verdict(page, other.seat.agent_id, marks[other].by_seat):
+            case "deliver":
+                _deliver(other, page)
+            case "nothing" if marks[other].by_seat and page["scan_count"]:
+                return False  # cued for its own act: only its own page tells that nothing else was meant
+            case "read":
+                return False
+        self._note_doubt(other, page, marks.pop(other))
+        return True
+
+    async def _read(self, waiter: Waiter, marks: Marks) -> dict[str, Any] | None:
         """Fetch all pages after the waiter's cursor and queue them; returns the page if it was the only one."""
         first: dict[str, Any] | None = None
         count = 0
@@ -224,6 +251,7 @@ class BoardFeed:
                 count += 1
                 first = page
                 _deliver(waiter, page)
+                self._note_doubt(waiter, page, marks)
         except CursorAhead as ahead:
             waiter.deliver(Page([], ahead.head, resynced=True))
             waiter.mark("gap")
@@ -235,6 +263,35 @@ class BoardFeed:
             waiter.fail(error)
             return None
         return first if count == 1 else None
+
+    def _note_doubt(self, waiter: Waiter, page: dict[str, Any], marks: Marks) -> None:
+        seat = waiter.seat.agent_id
+        if page["scan_count"] > len(page["events"]):
+            self._missed.add(seat)
+        if seat in self._missed and (marks.by_seat or marks.uncertain):
+            self._doubtful.add(seat)
+
+    async def _look_after(self) -> None:
+        """Join those seats again that have left the board, or were made to: they are told nothing any more (central.md §5).
+
+        The event of it is hidden from the seat, so that whatever it was cued for and does not see may have been that.
+        """
+        waiting = {waiter.seat.agent_id: waiter for waiter in self.waiters}
+        doubtful = [waiting[agent_id] for agent_id in self._doubtful if agent_id in waiting]
+        try:
+            if doubtful:
+                head = max(waiter.cursor for waiter in doubtful)
+                status = await self.reads.read("board_status", {}, at_least=head, live=self.is_covered)
+                members = {row.get("agent_id") for row in status["agents"] if row.get("lifecycle_status") == "active"}
+                for waiter in doubtful:
+                    if waiter.seat.agent_id not in members:
+                        await self._seats.keepalive(waiter.seat)
+        except (Unreachable, Overloaded):
+            raise
+        except CentralError as error:
+            log.info("board %s: who has left it cannot be found out: %s", self.board, error)
+        self._missed -= self._doubtful
+        self._doubtful.clear()
 
 
 def sweep_pause_s(seats: int) -> float:
@@ -250,27 +307,6 @@ def _deliver(waiter: Waiter, page: dict[str, Any]) -> None:
         waiter.deliver(Page(page["events"], after, resynced))
     elif after != waiter.cursor:
         waiter.deliver(Page([], after))
-
-
-def _settle(page: dict[str, Any], start: int, reader: Waiter, other: Waiter, marks: dict[Waiter, Marks]) -> bool:
-    """Apply a page read for `reader` from `start` to `other`, if the rule allows; False when it must read for itself."""
-    if other.cursor != start:
-        return False
-    if other.seat.agent_id == reader.seat.agent_id:
-        _deliver(other, page)
-        del marks[other]
-        return True
-    if marks[other].uncertain and page["scan_count"]:
-        return False
-    match sharing.verdict(page, other.seat.agent_id, marks[other].by_seat):
-        case "deliver":
-            _deliver(other, page)
-        case "nothing" if marks[other].by_seat and page["scan_count"]:
-            return False  # cued for its own act: only its own page tells that nothing else was meant
-        case "read":
-            return False
-    del marks[other]
-    return True
 
 
 def _retries() -> Iterator[float]:

@@ -169,17 +169,20 @@ class Seats:
         """Join without claiming model activity: keeps the seat from going stale and lets Central notice expired leases."""
         await self._keepalive(seat)
 
-    async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
+    async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> bool:
         """Make sure that the seat is a recipient of events, now that its journal was read up to `head`.
 
         One that handed its work off, was retired or went stale still reads but is told nothing any more (central.md §5), and
         the event that says so is hidden from the seat itself. So `hidden` rows since we looked last cost a keepalive join.
+        False if they do not, because the seat has just joined: nearly all of them are older than that.
         """
         member = self._member(seat)
-        if hidden and head > (member.sure_up_to if member else 0):
+        known = member.sure_up_to if member else 0
+        if hidden and head > known:
             await self._keepalive(seat)
         if member:
             member.sure_up_to = head
+        return not hidden or known != _NOW
 
     def longest_untouched(self, seats: Iterable[Seat]) -> Seat:
         """That of some seats whose last join is furthest back."""
