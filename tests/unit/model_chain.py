@@ -1,9 +1,10 @@
-"""Callers of the feed on a model of Central, and what each of them must have been told in the end.
+"""Callers of the feed on a model of Central, and what must be true of each of them.
 
-A chain is one caller: waits of one seat, one after the other, each from where the last one ended.
+A chain is one caller: waits of one seat, one after the other, each from where the last one ended. The `check_…` methods are
+the parts of what the feed promises; they raise AssertionError.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,8 @@ from pursersd.feed.waiter import Waiter
 from pursersd.ids import agent_uri
 from pursersd.seats.seat import Seat, SeatRequest, Seats
 from pursersd.secret import Secret
-from unit.model_central import ModelBoard, ModelCentral, Read, Row
+from unit.model_board import ModelBoard, Read, Row
+from unit.model_central import ModelCentral
 from unit.virtual_time import now
 
 
@@ -52,20 +54,35 @@ class Move:
     at: float
 
 
+@dataclass(slots=True)
+class Span:
+    """From when to when a wait had its gate open."""
+
+    start: float
+    end: float = float("inf")
+
+
 @dataclass(eq=False)
 class Chain:
     """One caller that reads whatever the feed has for its seat, from the beginning of the journal on."""
 
     central: Central
-    board: ModelBoard
+    model: ModelCentral
+    where: str
     name: str
     push: bool
     pace: float
+    """Seconds that it takes before it looks at what arrived."""
     tasks: TaskGroup
     moves: list[Move] = field(default_factory=list)
+    waits: list[Span] = field(default_factory=list)
     waiter: Waiter | None = None
     _scope: anyio.CancelScope | None = None
     _ended: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def board(self) -> ModelBoard:
+        return self.model.boards[self.where]
 
     @property
     def agent(self) -> str:
@@ -103,14 +120,15 @@ class Chain:
         self._ended.set()
 
     async def _wait(self) -> None:
-        seat = await self.central.seats.join(SeatRequest(self.board.name, self.name, "worker"))
+        seat = await self.central.seats.join(SeatRequest(self.where, self.name, "worker"))
         with self.central.feed.watch(seat, push=self.push) as waiter:
             await self.central.feed.ready(waiter)
-            feed = self.central.feed.boards[self.board.name]
+            feed = self.central.feed.boards[self.where]
             waiter.begin()
             await self._enter(seat, feed)
             waiter.open(self.cursor)
             self.waiter = waiter
+            self.waits.append(Span(now()))
             feed.nudge()
             try:
                 while True:
@@ -121,6 +139,7 @@ class Chain:
                     feed.nudge()
             finally:
                 self.waiter = None
+                self.waits[-1].end = now()
 
     async def _enter(self, seat: Seat, feed: BoardFeed) -> None:
         hidden = False
@@ -135,30 +154,72 @@ class Chain:
     def _move(self, after: int, events: list[dict[str, Any]], resynced: bool) -> None:
         self.moves.append(Move(self.cursor, after, events, resynced, now()))
 
-    # --- what it must have been told --------------------------------------------------------------------------------
+    # --- what the feed promises -------------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        """Everything that this seat sees came once, in order, and nothing else."""
+    def check_order(self) -> None:
+        """Every event came once, in order, as Central has it, and in the page that moved the cursor over it."""
         told = [event["seq"] for move in self.moves for event in move.events]
         assert told == sorted(set(told)), f"{self.name}: not once, in order: {told}"
         for move in self.moves:
             assert move.after >= move.before, f"{self.name}: moved back: {move}"
+            ends = {read.reset for read in self.board.reads if read.cursor == move.before}
+            assert move.after in ends or not move.resynced, f"{self.name}: not the end of the journal: {move}"
             for event in move.events:
                 assert event == self.board.rows[event["seq"] - 1].event, f"{self.name}: an event was changed: {event}"
                 assert move.before < event["seq"] <= move.after, f"{self.name}: an event of another page: {move}"
-            if not move.resynced:
-                for row in self.board.rows[move.before : move.after]:
-                    self._check_row(row, move)
 
-    def _check_row(self, row: Row, move: Move) -> None:
-        """Whether the row was rightly told or rightly left out: by what Central showed to this seat when it was read."""
-        is_told = any(event["seq"] == row.seq for event in move.events)
-        shown = {row.seq in read.shows[self.agent] for read in self._reads_of(move)}
-        assert shown, f"{self.name}: moved over {move} without a read"
-        if is_told in shown:
+    def check_complete(self) -> None:
+        """No event is missing that Central showed to this seat."""
+        for row, move, shown in self._rows():
+            is_told = any(event["seq"] == row.seq for event in move.events)
+            assert is_told or False in shown, f"{self.name}: row {row.seq} is missing: {row.event}"
+
+    def check_private(self) -> None:
+        """No event was told that Central hid from this seat."""
+        for row, move, shown in self._rows():
+            is_told = any(event["seq"] == row.seq for event in move.events)
+            allowed = not is_told or True in shown or self._is_doubt(row, move)
+            assert allowed, f"{self.name}: row {row.seq} is not for it: {row.event}"
+
+    def check_rest(self) -> None:
+        """Nothing is left for a caller that waits, and nobody would read for it."""
+        if not self.is_running:
             return
-        assert is_told, f"{self.name}: row {row.seq} is missing: {row.event}"
-        assert self._is_doubt(row, move), f"{self.name}: row {row.seq} is not for it: {row.event}"
+        waiter = self.waiter
+        assert waiter is not None, f"{self.name}: does not wait"
+        assert not waiter.marks, f"{self.name}: is left dirty: {waiter.marks}"
+        assert not waiter.has_arrived, f"{self.name}: has pages left"
+        left = self.board.visible(self.agent, self.cursor)
+        assert not left, f"{self.name}: was not told of {left} after {self.cursor}"
+
+    def check_live(self) -> None:
+        """Central takes the seat of a pushed wait for a member that listens: events and offers go to it."""
+        if self.is_running and self.push:
+            assert self.board.active[self.agent], f"{self.name}: has left the board"
+            assert self.model.is_live(self.where, self.agent), f"{self.name}: is not live"
+
+    def check_time(self, pushed_s: float, polled_s: float) -> None:
+        """What happened during a wait was told in that time."""
+        limit = pushed_s if self.push else polled_s
+        for move in self.moves:
+            for event in move.events:
+                at = self.board.rows[event["seq"] - 1].at
+                took = move.at - at
+                waited = any(span.start <= at and at + limit < span.end for span in self.waits)
+                assert took <= limit or not waited, f"{self.name}: told {took:.3f} s after it happened: {event}"
+
+    def _rows(self) -> Iterator[tuple[Row, Move, set[bool]]]:
+        """Each row that it moved over, how, and whether Central showed it to this seat in the read that it came from.
+
+        Which read that was is not known: there are both answers if the row changed its visibility between two of them.
+        """
+        for move in self.moves:
+            if move.resynced:
+                continue
+            reads = self._reads_of(move)
+            for row in self.board.rows[move.before : move.after]:
+                assert reads, f"{self.name}: moved over {move} without a read"
+                yield row, move, {row.seq in read.shows[self.agent] for read in reads}
 
     def _reads_of(self, move: Move) -> list[Read]:
         """The reads that may have brought a page."""
@@ -175,26 +236,15 @@ class Chain:
         """
         if row.actor == self.agent or move.after != move.before + 1:
             return False
-        uri = agent_uri(self.board.name, self.agent)
+        uri = agent_uri(self.where, self.agent)
         shared = max(read.at for read in self._reads_of(move))
-        late = [cue for cue in self.board.cues if cue.uri == uri and cue.seq <= move.before and cue.at <= shared]
+        late = [cue for cue in self.model.cues if cue.uri == uri and cue.seq <= move.before and cue.at <= shared]
         return any(cue.at >= self._reading_since(cue.seq) for cue in late)
 
     def _reading_since(self, seq: int) -> float:
         """A moment before the read of this row began, and after the read before that one had been carried out."""
         at = next(index for index, move in enumerate(self.moves) if move.before < seq <= move.after)
         return min(read.at for read in self._reads_of(self.moves[at - 1])) if at else 0.0
-
-    def check_rest(self) -> None:
-        """Nothing is left for a caller that waits, and nobody would read for it."""
-        waiter = self.waiter
-        assert waiter is not None, f"{self.name}: does not wait"
-        assert not waiter.marks, f"{self.name}: is left dirty: {waiter.marks}"
-        assert not waiter.has_arrived, f"{self.name}: has pages left"
-        left = self.board.visible(self.agent, self.cursor)
-        assert not left, f"{self.name}: was not told of {left} after {self.cursor}"
-        if self.push:
-            assert self.board.is_live(self.agent), f"{self.name}: is not live"
 
     async def last(self) -> None:
         """Nothing more to ask."""

@@ -26,10 +26,13 @@ from pursersd.settings import Settings, resolve
 from pursersd.waits import engine, watch
 from pursersd.waits.board import BoardWait, Memory
 from pursersd.waits.caller import Caller
-from unit.model_central import PRINCIPAL, ModelBoard, Row
+from unit.model_board import PRINCIPAL, ModelBoard, Row
 from unit.virtual_time import now
 
 SCAN = 5.0
+AFTER_ERROR = 5.0
+"""Seconds that a caller thinks when it was told that Central cannot be had."""
+
 LAST = 40
 """Seconds of a wait after which nobody else's claim on open work counts any more (rules/awards)."""
 NO_SCAN = 1e6
@@ -147,8 +150,8 @@ class Conversation:
     async def _run(self, scope: anyio.CancelScope) -> None:
         with scope:
             while True:
-                await self.wait(self.timeout_s)
-                await anyio.sleep(self.think)
+                call = await self.wait(self.timeout_s)
+                await anyio.sleep(max(self.think, AFTER_ERROR) if "error" in (call.result or {}) else self.think)
         self._scope = None
         self._ended.set()
 
@@ -291,7 +294,7 @@ class Conversation:
     def check_rest(self) -> None:
         """A wait that goes on has nothing to tell."""
         call = self.current
-        if call is None or call.board is None or not call.board.entered:
+        if call is None or call.board is None or not call.board.entered or call.board.resynced:
             return
         waiter = call.board.waiter
         assert not waiter.marks, f"{self.name}: is left dirty: {waiter.marks}"
