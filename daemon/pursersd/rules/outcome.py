@@ -62,6 +62,11 @@ def merge(
     return merged
 
 
+def polled_warning(reason: str) -> dict[str, object]:
+    """The warning that a board was polled instead of pushed, and why. Ours: the bridge keeps the reason to itself."""
+    return {"code": "push_unavailable", "detail": reason}
+
+
 def wait_result(
     *,
     new_seq: int | None,

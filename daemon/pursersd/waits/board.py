@@ -99,6 +99,11 @@ class BoardWait:
         """Whether this board is read by the clock and not by cues."""
         return self.feed.polls(self.waiter)
 
+    @property
+    def poll_reason(self) -> str | None:
+        """Why this board is polled although the caller wants push; None if it is not."""
+        return self.feed.poll_reason if self.waiter.push else None
+
     async def enter(self) -> list[Event]:
         """Read the history after the caller's cursor and the open work; returns what concerns the caller.
 

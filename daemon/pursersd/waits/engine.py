@@ -199,7 +199,7 @@ def _result(watch: Watch, chosen: Selection, joined: Joined, started: float) -> 
             resynced=board.resynced,
             compacted=board.compacted,
             partial=board.partial,
-            warnings=board.warnings,
+            warnings=_warnings(watch, board),
             registry_warning=chosen.registry_warning,
         )
     return multi_result.multi_result(
@@ -218,8 +218,15 @@ def _outcome(watch: Watch, board: BoardWait) -> multi_result.BoardOutcome:
         resynced=board.resynced,
         compacted=board.compacted,
         partial=board.partial,
-        warnings=board.warnings,
+        warnings=_warnings(watch, board),
     )
+
+
+def _warnings(watch: Watch, board: BoardWait) -> list[dict[str, object]]:
+    """What the caller should know of a board; also why it was polled, if the wait went on beyond its entry."""
+    if not watch.blocked or board.poll_reason is None:
+        return board.warnings
+    return [*board.warnings, outcome.polled_warning(board.poll_reason)]
 
 
 def _none_joined(caller: Caller, arguments: WaitArguments, joined: Joined, started: float) -> Result:

@@ -22,6 +22,12 @@ def skipped(number: int, board: str) -> dict[str, Any]:
     }
 
 
+def polled(board: str) -> dict[str, str]:
+    """The warning of a board whose journal is denied."""
+    text = f"subscription denied: principal is not authorized for resource board://<{board}>/journal"
+    return {"code": "push_unavailable", "detail": text}
+
+
 BOARDS = (
     Difference(
         "unknown-board",
@@ -86,6 +92,23 @@ BOARDS = (
         "journal-alone",
         "Where Central denies the subscription with a seat, the board's journal alone wakes it; the bridge polls.",
         {"many-denied-seat": {"0.data.mode": "push", "0.data.mode_by_board.<board>": "push"}},
+    ),
+    Difference(
+        "why-it-polls",
+        "A board that is polled although the caller wants push warns of it and says why; the bridge tells its log only, and "
+        "in its single-board form begins to poll at its next round of upkeep.",
+        {
+            "denied-stream": at(
+                0,
+                events=[Has(kind="ticket_created", ticket_id="<B>")],
+                new_seq="base+2",
+                reason="journal",
+                timed_out=False,
+                waited_s="less than timeout_s",
+                warnings=[polled("board")],
+            ),
+            "many-denied-stream": both(warnings={"<second>": [polled("second")]}),
+        },
     ),
     Difference(
         "nothing-for-seats",

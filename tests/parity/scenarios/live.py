@@ -16,7 +16,20 @@ from parity.scenarios.acts import (
     wait,
 )
 from parity.scenarios.review import REVIEW
-from parity.script import Blocking, Board, Cancel, Finish, Held, Hold, Place, Release, Scenario, Seq, Unreachable
+from parity.script import (
+    Blocking,
+    Board,
+    Cancel,
+    Denied,
+    Finish,
+    Held,
+    Hold,
+    Place,
+    Release,
+    Scenario,
+    Seq,
+    Unreachable,
+)
 
 LIVE = Place("live", seats=("bob",))
 POLL = Place("poll", variables={"PURSERS_WAIT_MODE": "poll"}, further=(Board("second"),))
@@ -73,6 +86,20 @@ SCENARIOS = (
         "A seat that may only poll is told by the next look.",
         POLL,
         (*QUIET, start_wait(since_seq=HEAD, timeout_s=6), Blocking(), created("B"), Finish()),
+    ),
+    Scenario(
+        "denied-stream",
+        "Where the subscription is denied the board is polled.",
+        LIVE,
+        (
+            Denied(),
+            *QUIET,
+            start_wait(since_seq=HEAD, timeout_s=6),
+            Blocking(),
+            created("B"),
+            Finish(),
+            Denied(on=False),
+        ),
     ),
     Scenario(
         "cut",
