@@ -13,6 +13,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from central.feeding import eventually
 from central.waiting import Waiting, blocking, make, tickets, waiting
 from pursersd.feed import catchup
 from rig.central import Central
@@ -24,7 +25,10 @@ FAULTS = ("restart", "reset_all", "lost answer", "overflow")
 ENTRY = (("board_join", 1), ("board_catchup", 1), ("board_catchup", 2), ("ticket_list", 1))
 """Before which request of an entry that reads three pages the fault happens."""
 LIVE = (("board_catchup", 1), ("board_catchup", 2), ("ticket_get", 1))
-"""The same of a wait that blocks, while five events happen at once."""
+"""The same of a wait that blocks, when it reads five events at once."""
+
+NO_SCAN = {"PURSERS_BACKLOG_SCAN_INTERVAL_S": "600"}
+"""Who is not woken shall not find the work by looking at it."""
 
 Occur = Callable[[str, str], None]
 
@@ -71,10 +75,17 @@ def before(
     monkeypatch.setattr(ann.central.pool, "read", disturbed)
 
 
+def journaled(result: dict[str, Any]) -> list[str]:
+    assert all("seq" in event for event in result["events"]), (
+        "the journal was not read: a look at the open work found it"
+    )
+    return tickets(result)
+
+
 async def told(ann: Waiting, wanted: list[str], since_seq: int | None, first: Any = None) -> None:
-    """Wait again and again: the tickets come in order, once each; an answer without any leads on, too."""
+    """Wait again and again: the tickets come in order, once each, from the journal; an answer without any leads on, too."""
     result = first or await ann.wait(since_seq)
-    found = tickets(result)
+    found = journaled(result)
     for _ in range(len(wanted)):
         if found == wanted:
             break
@@ -83,7 +94,7 @@ async def told(ann: Waiting, wanted: list[str], since_seq: int | None, first: An
         elif ann.waited is not None and ann.waited.acknowledge is not None:
             await ann.acknowledge()
         result = await ann.wait(since_seq)
-        found += tickets(result)
+        found += journaled(result)
     assert found == wanted
 
 
@@ -106,7 +117,7 @@ async def test_in_the_middle_of_entry(
     omitted: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with waiting(proxy.url, central.worker("ann", board), board) as ann:
+    async with waiting(proxy.url, central.worker("ann", board), board, environ=NO_SCAN) as ann:
         head = await ann.caught_up()
         wanted = [await make(central, board, f"number {index}") for index in range(5)]
         happened = anyio.Event()
@@ -132,28 +143,25 @@ async def test_between(
     number: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with waiting(proxy.url, central.worker("ann", board), board) as ann:
+    async with waiting(proxy.url, central.worker("ann", board), board, environ=NO_SCAN) as ann:
         head = await ann.caught_up()
-        happened, made = anyio.Event(), anyio.Event()
+        happened = anyio.Event()
 
         async def happens() -> None:
             await to_thread.run_sync(occur, fault, tool)
             happened.set()
 
-        read = ann.central.pool.read
-
-        async def late(name: str, arguments: Any, **options: Any) -> Any:
-            """Nothing is read for a wait that blocks before all five events have happened."""
-            if name != "board_catchup" or not options.get("background") or made.is_set():
-                return await read(name, arguments, **options)
-            before(ann, tool, number, happens, monkeypatch)
-            await made.wait()
-            return await ann.central.pool.read(name, arguments, **options)
-
-        monkeypatch.setattr(ann.central.pool, "read", late)
         async with blocking(ann, head, timeout_s=60) as results:
+            # Five events are cued, but not read for: the gate is closed.
+            waiter, counters = ann.boards[0].waiter, ann.central.pool.counters
+            waiter.opened = False
+            await eventually(lambda: not counters.in_flight)
+            before(ann, tool, number, happens, monkeypatch)
+            cues = counters.cues
             wanted = [await make(central, board, f"number {index}") for index in range(5)]
-            made.set()
+            await eventually(lambda: counters.cues >= cues + 2 * len(wanted))
+            waiter.open(waiter.cursor)
+            ann.boards[0].feed.nudge()
         assert happened.is_set()
         assert tickets(results[0])
         await told(ann, wanted, head, results[0])

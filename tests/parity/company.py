@@ -1,14 +1,20 @@
-"""Both sides play all scenarios: place by place, a few places at once, so that their pauses overlap."""
+"""Both sides play all scenarios: place by place, a few places at once, so that their pauses overlap.
+
+The bridge has its own times: on a busy machine it may not have opened its stream when a short wait ends, and answers
+otherwise than it would. So where the sides do not agree it plays the scenario again, on its own and with more time. Ours
+has no second chance.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from parity.script import Call, Do, Place, Scenario
 from parity.stage import SideName, Stage
+from parity.verdict import problems
 from rig.central import Central
 from rig.daemon import Home
 from rig.plain import ToolFailed
@@ -22,6 +28,9 @@ FAILURES = (AssertionError, Ended, RpcError, ToolFailed, OSError, LookupError)
 """What a scenario that goes wrong can raise."""
 
 SHORT = 6  # seconds: a call with a timeout up to this is expected to use it up
+
+MORE_TIME = 3
+"""How much longer waits last when the bridge plays again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +61,27 @@ def perform(scenarios: Iterable[Scenario]) -> dict[str, Played]:
             (group, {side: threads.submit(_play, side, place, group, *houses[side]) for side in SIDES})
             for place, group in programme
         ]
-        return {
+        played = {
             scenario.id: Played({side: found.result()[number] for side, found in sides.items()})
             for group, sides in running
             for number, scenario in enumerate(group)
         }
+        for place, group in programme:
+            for scenario in group:
+                if not _agree(scenario, played[scenario.id]):
+                    again = replace(place, name=f"{place.name}-{scenario.id}")
+                    (found,) = _play("bridge", again, [scenario], *bridge, patience=MORE_TIME)
+                    second = Played({**played[scenario.id].found, "bridge": found})
+                    if _agree(scenario, second):
+                        played[scenario.id] = second
+        return played
+
+
+def _agree(scenario: Scenario, played: Played) -> bool:
+    theirs, ours = played.found["bridge"], played.found["ours"]
+    if isinstance(theirs, Exception) or isinstance(ours, Exception):
+        return False
+    return not any(problems(scenario.id, theirs, ours))
 
 
 @contextmanager
@@ -69,10 +94,10 @@ def _house(side: SideName) -> Iterator[tuple[Central, Home]]:
 
 
 def _play(
-    side: SideName, place: Place, scenarios: Sequence[Scenario], central: Central, home: Home
+    side: SideName, place: Place, scenarios: Sequence[Scenario], central: Central, home: Home, *, patience: int = 1
 ) -> list[list[Any] | Exception]:
     found: list[list[Any] | Exception] = []
-    with Stage(side, place, central, home) as stage:
+    with Stage(side, place, central, home, patience) as stage:
         for scenario in scenarios:
             try:
                 found.append(stage.play(scenario))

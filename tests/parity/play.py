@@ -42,6 +42,7 @@ class Theatre(Protocol):
     """What a play needs of its stage."""
 
     boards: dict[str, str]
+    patience: int
     proxy: Proxy
     process: ShimProcess
     greeting: Object
@@ -156,6 +157,8 @@ class Play:
     def _start(self, step: Call) -> None:
         arguments = self._filled_in(step.arguments)
         timeout = arguments.get("timeout_s", DEFAULT_TIMEOUT_S)
+        if type(timeout) is int and 0 < timeout < DEFAULT_TIMEOUT_S and self.stage.patience > 1:
+            timeout = arguments["timeout_s"] = timeout * self.stage.patience
         mark = self.stage.proxy.mark()
         pending = self.stage.process.start_tool(step.tool, arguments)
         self._started = pending, timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT_S, mark

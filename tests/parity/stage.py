@@ -61,15 +61,19 @@ class Muffled(Proxy):
 
 
 class Stage:
-    """Its conversation is started with it, in the home of its side; for `ours` a daemon must run there."""
+    """Its conversation is started with it, in the home of its side; for `ours` a daemon must run there.
 
-    def __init__(self, side: SideName, place: Place, central: Central, home: Home) -> None:
+    Its waits last `patience` times as long as the scenario says.
+    """
+
+    def __init__(self, side: SideName, place: Place, central: Central, home: Home, patience: int = 1) -> None:
         self.side = side
         self.place = place
         self.board = f"{side}-{place.name}"
         self.boards = {HOME: self.board} | {board.name: f"{self.board}-{board.name}" for board in place.further}
         """By the names that scripts use, the home board first."""
         self.proxy = Muffled(central.port) if side == "bridge" else Proxy(central.port)
+        self.patience = patience
         self.greeting: Json = {}
         """The answer to `initialize`, or how the process ended instead."""
         self._unlistened: set[str] = set()

@@ -7,6 +7,7 @@ from pathlib import Path
 from parity.compare import ABSENT, Has, Says, differing, value_at
 from parity.differences import DIFFERENCES
 from parity.scenarios import ALL, SCENARIOS
+from parity.verdict import problems
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
@@ -57,3 +58,11 @@ def test_patterns() -> None:
     assert [Has(a=1, b=Has(c=2))] == [{"a": 1, "b": {"c": 2, "d": 3}}]
     assert Has(a=1) != {"a": 2}
     assert Has() != []
+
+
+def test_what_is_wrong_with_ours_is_told() -> None:
+    scenario = "live-created"
+    theirs = [{"data": {"waited_s": "all of timeout_s"}}, {"data": {}}]
+    assert any("not an intended" in text for text in problems(scenario, [{"data": 1}], [{"data": 2}]))
+    assert any("no difference any more" in text for text in problems("routes-live-nothing-left", theirs, theirs))
+    assert list(problems("no such scenario", theirs, theirs)) == []

@@ -285,7 +285,10 @@ class Conversation:
         return self.board.tickets[ticket_id].between(row.at, min(call.until, now()), after=certainly)
 
     def check(self) -> None:
-        """What was delivered came once."""
+        """What was delivered came once, and the seat's own cursor is exactly behind something that was."""
+        given = {call.result["new_seq"] for talk in (self, *self.shares) for call in talk.waits if call.is_delivered}
+        moved = {end for agent, end in self.board.acks if agent == self.agent}
+        assert moved <= given, f"{self.name}: acknowledged {moved - given}, which nobody was given"
         if self.acks_failed and self.omits:
             return
         told = [seq for call in self.waits if call.is_delivered for seq in call.told]
