@@ -47,6 +47,7 @@ class Waiting:
     environ: dict[str, str] = field(default_factory=dict)
     progress_every_s: float | None = None
     progress: list[tuple[float, float, str]] = field(default_factory=list)
+    capabilities: tuple[tuple[str, Any], ...] | None = None
     boards: list[BoardWait] = field(default_factory=list)
     waited: engine.Waited | None = None
     _memory: Memory | None = None
@@ -115,7 +116,9 @@ class Waiting:
             memory=self._memory,
             denials=Denials(),
             connect=self._connect,
-            seat_request=lambda board, name: SeatRequest(board, self.name if name is None else name, settings.role),
+            seat_request=lambda board, name: SeatRequest(
+                board, self.name if name is None else name, settings.role, self.capabilities
+            ),
             watching=self._watching,
             progress=self._report,
         )

@@ -200,9 +200,10 @@ class Proxy:
     async def _leave(self) -> None:
         await self._refuse(True)
         self.passable.set()
-        tasks = list(self._relays.values())
-        self._reset(lambda relay: True)
-        await asyncio.gather(*tasks)
+        # A connection that was made a moment ago is only now being accepted: it gets its relay after the others have ended.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            self._reset(lambda relay: True)
+            await asyncio.wait(tasks, timeout=0.1)
 
     def _ask(self, question: Callable[[], T]) -> T:
         async def answer() -> T:

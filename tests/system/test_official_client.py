@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -135,19 +136,30 @@ def test_the_official_client_lists_the_tools_and_waits(
 def test_a_wait_that_the_official_client_cancels_is_not_answered_and_the_conversation_goes_on(
     central: Central, home: Home, board: str, tap: Tap, mode: str
 ) -> None:
+    tap.environment["PURSERS_HOST"] = "claude-code"
+    reports: list[float] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append(progress)
+
     async def body() -> None:
         async with Client(tap.transport(), mode=mode) as client:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(client.call_tool, "a2a_wait", {"timeout_s": WAIT_S})
+                waiting = partial(client.call_tool, "a2a_wait", {"timeout_s": WAIT_S}, progress_callback=note)
+                tasks.start_soon(waiting)
                 await to_thread.run_sync(until_blocking, home, 1)
+                await to_thread.run_sync(lambda: until(lambda: reports, PATIENCE, "there is progress"))
                 tasks.cancel_scope.cancel()
             await to_thread.run_sync(
                 lambda: until(lambda: [row["state"] for row in rows(home)] == ["idle"], PATIENCE, "the wait has ended")
             )
+            await client.list_tools()  # what was under way has arrived
+            heard = len(tap.heard)
             ticket = await to_thread.run_sync(central.create_ticket, board, "after the cancellation")
             result = await client.call_tool("a2a_wait", {"timeout_s": WAIT_S})
             assert result.structured_content is not None
             assert [event["ticket_id"] for event in result.structured_content["events"]] == [ticket]
+            assert not [x for x in tap.heard[heard:] if getattr(x, "method", None) == "notifications/progress"]
 
     run(body)
     assert len(tap.cancelled) == 1

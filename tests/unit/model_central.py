@@ -218,7 +218,9 @@ class ModelCentral:
         board = self.boards[arguments["board_id"]]
         if tool == "board_join":
             name, role = arguments["agent_name"], arguments.get("role", "worker")
-            return {"agent_id": board.join(name), "principal_id": PRINCIPAL, "role": role, "claim_ttl_s": 900}
+            head = board.head
+            joined = {"agent_id": board.join(name), "principal_id": PRINCIPAL, "role": role, "claim_ttl_s": 900}
+            return joined | {"lifecycle_event": board.rows[-1].event if board.head > head else None}
         if tool == "board_catchup":
             return board.catchup(board.agent(arguments["agent_name"]), arguments)
         if tool == "board_status":

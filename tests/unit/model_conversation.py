@@ -67,6 +67,7 @@ class Wait:
 
     asked: int | None
     """The cursor that the caller gave."""
+    timeout_s: int
     since: float
     low: int
     """From where it reads at least, and at most: for a caller that gives none, what Central keeps may move meanwhile."""
@@ -159,7 +160,7 @@ class Conversation:
         """One call."""
         acked = self.board.acked.get(self.agent, 0)
         low = self.cursor if self.cursor is not None else acked
-        call = Wait(self.cursor, now(), low, low)
+        call = Wait(self.cursor, timeout_s, now(), low, low)
         self.waits.append(call)
         arguments = WaitArguments(
             since_seq=self.cursor,
@@ -224,6 +225,12 @@ class Conversation:
             assert new == call.asked, f"{self.name}: an error moved the cursor: {result}"
             assert not told
             return
+        if not call.events and not result.get("partial"):
+            waited = call.until - call.since
+            assert result["timed_out"], f"{self.name}: came back without a reason: {result}"
+            assert waited > call.timeout_s - 0.01, (
+                f"{self.name}: came back after {waited:.2f} s without a reason: {result}"
+            )
         if new is None:
             assert call.asked is None
             assert not told

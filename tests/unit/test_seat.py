@@ -234,6 +234,18 @@ async def test_hidden_rows_cost_one_keepalive(
     assert joins(pool)[1:] == ["ann joins as keepalive"] * joins_more
 
 
+async def test_the_event_of_its_own_return_is_no_doubt(seats: Seats, pool: ScriptedPool) -> None:
+    joined = await seats.join(ANN.request)
+    await seats.confirm(joined, 5, hidden=True)
+    pool.changes = {"lifecycle_event": {"seq": 9}}
+    await seats.confirm(joined, 8, hidden=True)
+    pool.changes = {}
+    await seats.confirm(joined, 9, hidden=True)
+    assert joins(pool)[1:] == ["ann joins as keepalive"]
+    await seats.confirm(joined, 10, hidden=True)
+    assert joins(pool)[1:] == ["ann joins as keepalive"] * 2
+
+
 async def test_a_doubt_stays_until_the_keepalive_succeeded(seats: Seats, pool: ScriptedPool) -> None:
     joined = await seats.join(ANN.request)
     await seats.confirm(joined, 5, hidden=True)

@@ -180,6 +180,7 @@ class Seats:
         known = member.sure_up_to if member else 0
         if hidden and head > known:
             await self._keepalive(seat)
+            head = max(head, member.sure_up_to if member else 0)
         if member:
             member.sure_up_to = head
         return not hidden or known != _NOW
@@ -234,24 +235,28 @@ class Seats:
     async def _keepalive(self, seat: Seat) -> Seat:
         member = self._member(seat)
         if member is None:  # of a conversation that has just gone
-            return await self._send(seat.request, "keepalive", background=True, careful=False)
+            return (await self._send(seat.request, "keepalive", background=True, careful=False))[0]
         return await self._join(member, member.wish(seat.request), "keepalive", background=True)
 
     async def _join(self, member: _Membership, wish: SeatRequest, source: Source, *, background: bool = False) -> Seat:
         careful = wish.careful and member.seat is None
-        seat = await self._send(wish, source, background=background, careful=careful)
+        seat, back_since = await self._send(wish, source, background=background, careful=careful)
+        member.sure_up_to = max(member.sure_up_to, back_since)
         member.joined_at = self._clock()
         if member.seat != seat:
             member.seat = seat
         return member.seat
 
-    async def _send(self, request: SeatRequest, source: Source, *, background: bool, careful: bool) -> Seat:
+    async def _send(self, request: SeatRequest, source: Source, *, background: bool, careful: bool) -> tuple[Seat, int]:
+        """The seat, and where the journal says that it is back after it had left; 0 if it had not."""
         answer = None
         if careful and self._held is not None:
             answer = await first_join(self._pool, self._held, _arguments(request, source, takeover=False))
         if answer is None:
             answer = await self._pool.read("board_join", _arguments(request, source), background=background)
-        return _seat(request, answer)
+        event = answer.get("lifecycle_event")
+        back_since = event.get("seq") if isinstance(event, dict) else None
+        return _seat(request, answer), back_since if isinstance(back_since, int) else 0
 
 
 def _arguments(request: SeatRequest, source: Source, *, takeover: bool = True) -> dict[str, Any]:
