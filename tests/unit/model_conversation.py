@@ -12,6 +12,7 @@ from unittest.mock import patch
 import anyio
 from anyio.abc import TaskGroup
 
+from central.waiting import Lasting
 from pursersd.errors import CentralError
 from pursersd.feed.centrals import Central
 from pursersd.rules import relevance
@@ -111,9 +112,11 @@ class Conversation:
 
     def __post_init__(self) -> None:
         self.memory = Memory(Suppression(clock=now), SyntheticGuard())
+        settings = self._settings()
         self._caller = Caller(
             id=f"{self.name}-{id(self)}",
-            settings=self._settings(),
+            settings=settings,
+            renewal=Lasting(settings),
             memory=self.memory,
             denials=Denials(clock=now),
             connect=self._connect,
