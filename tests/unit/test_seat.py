@@ -184,6 +184,24 @@ async def test_a_central_that_hangs_fails_all_of_them_together(
     assert await seats.join(ANN.request) == ANN
 
 
+async def test_a_join_may_wait_for_its_turn_as_long_as_others_are_answered(
+    seats: Seats, pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "JOIN_TIMEOUT", 0.2)
+    turns, read = anyio.Lock(), pool.read
+
+    async def slowly(tool: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        async with turns:
+            await anyio.sleep(0.02)
+            return await read(tool, *arguments, **options)
+
+    monkeypatch.setattr(pool, "read", slowly)
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(seats.join, replace(ANN.request, agent_name=f"ann-{number}"))
+    assert len(joins(pool)) == 20
+
+
 async def test_a_refused_join_is_tried_again_by_the_next(seats: Seats, pool: ScriptedPool) -> None:
     pool.errors = [ToolFailed("board_join", "invite required")]
     with pytest.raises(ToolFailed):

@@ -8,7 +8,8 @@ said that the seat is no longer active, and rarely as a keepalive.
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from pursersd.seats.first import Held, first_join
 log = logging.getLogger(__name__)
 
 JOIN_TIMEOUT = 10.0
-"""Seconds until a join counts as failed (bridge.md §1.7)."""
+"""Seconds until a join counts as failed (bridge.md §1.7); they begin anew while Central answers others."""
 
 Source = Literal["model", "keepalive"]
 """Whom Central records as the one who joined and so renewed the seat's leases (central.md §7, markers)."""
@@ -111,6 +112,8 @@ class Seats:
         self._clock = clock
         self._members: dict[tuple[str, str], _Membership] = {}
         """By board and agent name."""
+        self._joining: set[anyio.CancelScope] = set()
+        """The joins in progress."""
 
     async def join(self, request: SeatRequest, user: str = "", *, source: Source = "model") -> Seat:
         """The seat, joined by the first who asks and shared by the rest; `user` keeps it until `leave`.
@@ -132,7 +135,7 @@ class Seats:
             return seat
         member.trying.append(user)
         try:
-            with anyio.fail_after(JOIN_TIMEOUT):
+            with self._while_joins_are_answered():
                 return await self._join_first(member, request, user, source)
         except TimeoutError as error:
             raise Unreachable(f"Central did not answer the join of {request.board} in {JOIN_TIMEOUT:.0f} s") from error
@@ -217,6 +220,16 @@ class Seats:
                 left.append(member.seat)
         return left
 
+    @contextmanager
+    def _while_joins_are_answered(self) -> Iterator[None]:
+        """Raises TimeoutError when Central has answered no join for JOIN_TIMEOUT: two hundred may have to wait for their turn."""
+        with anyio.fail_after(JOIN_TIMEOUT) as scope:
+            self._joining.add(scope)
+            try:
+                yield
+            finally:
+                self._joining.discard(scope)
+
     def _member(self, seat: Seat) -> _Membership | None:
         return self._members.get((seat.board, seat.agent_name))
 
@@ -254,6 +267,8 @@ class Seats:
             answer = await first_join(self._pool, self._held, _arguments(request, source, takeover=False))
         if answer is None:
             answer = await self._pool.read("board_join", _arguments(request, source), background=background)
+        for scope in self._joining:
+            scope.deadline = anyio.current_time() + JOIN_TIMEOUT
         event = answer.get("lifecycle_event")
         back_since = event.get("seq") if isinstance(event, dict) else None
         return _seat(request, answer), back_since if isinstance(back_since, int) else 0
