@@ -36,6 +36,8 @@ from rig.wait import until
 
 PATIENCE = 20.0  # seconds for an answer, beyond the timeout of the call
 DEFAULT_TIMEOUT_S = 180
+BRIEF = 10
+"""Seconds that an offer lives in a scenario, at most, if it shall come to its end."""
 
 
 class Theatre(Protocol):
@@ -141,6 +143,8 @@ class Play:
 
     def _do(self, step: Do) -> Object:
         arguments = self._filled_in(step.arguments)
+        if arguments.get("offer_ttl_s", BRIEF) < BRIEF:  # as much longer as the waits that must come before its end
+            arguments["offer_ttl_s"] *= self.stage.patience
         result = self.stage.act(step.who, step.tool, arguments, seat=step.seat, times=step.times, board=step.board)
         for name, path in step.keep.items():
             kept = self._kept[name] = str(_at(result, path))

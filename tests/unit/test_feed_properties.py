@@ -61,7 +61,7 @@ def test_nobody_is_told_what_central_hides_from_its_seat() -> None:
 
 
 def test_a_seat_that_waits_is_a_member_that_listens_and_a_central_that_stops_is_let_go() -> None:
-    holds(Kind(favourite="seat", faults=("journal", "agent", "reset", "outage")), Chain.check_live)
+    holds(Kind(favourite="seat", faults=("journal", "agent", "reset", "outage")), Chain.check_live, share=2)
 
 
 def test_pushed_and_polled_waits_are_told_in_time() -> None:
