@@ -145,7 +145,7 @@ class Chain:
         hidden = False
         try:
             async for page in feed.catchup.pages(seat, self.cursor):
-                hidden |= page["scan_count"] > len(page["events"])
+                hidden |= page["scan_count"] > len(page["events"]) or page["resync_required"]
                 self._move(position_after(page), page["events"], page["resync_required"])
         except CursorAhead as ahead:
             raise AssertionError("a cursor that Central gave lies ahead of the journal") from ahead

@@ -253,6 +253,7 @@ class BoardFeed:
                 _deliver(waiter, page)
                 self._note_doubt(waiter, page, marks)
         except CursorAhead as ahead:
+            self._missed.add(waiter.seat.agent_id)
             waiter.deliver(Page([], ahead.head, resynced=True))
             waiter.mark("gap")
             self._work.set()
@@ -266,7 +267,7 @@ class BoardFeed:
 
     def _note_doubt(self, waiter: Waiter, page: dict[str, Any], marks: Marks) -> None:
         seat = waiter.seat.agent_id
-        if page["scan_count"] > len(page["events"]):
+        if page["scan_count"] > len(page["events"]) or page.get("resync_required"):
             self._missed.add(seat)
         if seat in self._missed and (marks.by_seat or marks.uncertain):
             self._doubtful.add(seat)

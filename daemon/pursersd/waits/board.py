@@ -196,7 +196,7 @@ class BoardWait:
         try:
             async for page in self.feed.catchup.pages(self.waiter.seat, cursor):
                 history.events += page["events"]
-                history.has_hidden |= page["scan_count"] > len(page["events"])
+                history.has_hidden |= page["scan_count"] > len(page["events"]) or bool(page.get("resync_required"))
                 history.head = position_after(page)
                 self.resynced |= bool(page.get("resync_required"))
         except CursorAhead as ahead:

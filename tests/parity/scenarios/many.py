@@ -63,6 +63,17 @@ ENTRY = (
         ),
     ),
     Scenario(
+        "many-project",
+        "Only one project's tickets, new and old, on every board.",
+        MANY,
+        (
+            *on(SECOND, created("A", target_url="beta/old"), created("B")),
+            created("C", target_url="beta/new"),
+            created("D"),
+            wait(boards=BOTH, since_seq={**BASES, "$second": Seq("head", board=SECOND)}, project="beta"),
+        ),
+    ),
+    Scenario(
         "many-omitted",
         "Without a cursor each board goes on where the seat is there; the histories are accounted for by board.",
         MANY,
