@@ -49,7 +49,7 @@ def failure(play: Play, checks: tuple[Check, ...]) -> AssertionError | None:
 
 
 def test_who_passes_its_cursor_back_is_told_everything_once_in_order() -> None:
-    holds(Kind(), Chain.check_order, Chain.check_complete, Chain.check_rest, share=3)
+    holds(Kind(), Chain.check_order, Chain.check_complete, Chain.check_rest, share=2.5)
 
 
 def test_who_has_lost_its_place_in_the_journal_goes_on_from_its_end() -> None:
@@ -57,7 +57,7 @@ def test_who_has_lost_its_place_in_the_journal_goes_on_from_its_end() -> None:
 
 
 def test_nobody_is_told_what_central_hides_from_its_seat() -> None:
-    holds(Kind(page_rows=(1000, 1), paces=(0.0, 0.05)), Chain.check_private, share=1.5)
+    holds(Kind(page_rows=(1000, 1), paces=(0.0, 0.05)), Chain.check_private)
 
 
 def test_a_seat_that_waits_is_a_member_that_listens_and_a_central_that_stops_is_let_go() -> None:
@@ -109,8 +109,8 @@ async def _broadcasts(seats: list[str], acts: list[str], delays: Delays) -> None
 
 
 def test_conversations_with_a_cursor_are_told_all_that_is_for_them_once() -> None:
-    holds(Kind("with a cursor", favourite="create"), Conversation.check, Conversation.check_rest, share=0.7)
+    holds(Kind("with a cursor", favourite="create"), Conversation.check, Conversation.check_rest, share=0.5)
 
 
 def test_conversations_without_a_cursor_are_told_all_that_is_for_them_once() -> None:
-    holds(Kind("without a cursor", favourite="create"), Conversation.check, Conversation.check_rest, share=0.5)
+    holds(Kind("without a cursor", favourite="create"), Conversation.check, Conversation.check_rest, share=0.4)
