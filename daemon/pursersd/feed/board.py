@@ -282,11 +282,13 @@ class BoardFeed:
         try:
             if doubtful:
                 head = max(waiter.cursor for waiter in doubtful)
-                status = await self.reads.read("board_status", {}, at_least=head, live=self.is_covered)
+                with charged_to(doubtful[0].account):
+                    status = await self.reads.read("board_status", {}, at_least=head, live=self.is_covered)
                 members = {row.get("agent_id") for row in status["agents"] if row.get("lifecycle_status") == "active"}
                 for waiter in doubtful:
                     if waiter.seat.agent_id not in members:
-                        await self._seats.keepalive(waiter.seat)
+                        with charged_to(waiter.account):
+                            await self._seats.keepalive(waiter.seat)
         except (Unreachable, Overloaded):
             raise
         except CentralError as error:
