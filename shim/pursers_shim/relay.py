@@ -137,7 +137,7 @@ class Relay:
         """Write what both ends take now, and note what that means."""
         exchange, link = self._exchange, self._link
         for key in self._host.flush():
-            exchange.resume.delivered(key)
+            exchange.resume.delivered(key, self._clock())
         if not self._host.outbox.size:
             exchange.own_bytes = 0
         if exchange.link is not None:

@@ -102,6 +102,8 @@ class Resume:
         self._given_up: dict[str, None] = {}
         self._delivered: dict[str, bool] = {}
         """Reports for the daemon, by their tag, and whether the link that is up has been handed them."""
+        self._active_at: float | None = None
+        """When the model last called a tool or got the answer to such a call; None before the first."""
 
     def __repr__(self) -> str:
         return f"<Resume {len(self._table)} pending, {self.unsent_bytes} bytes unsent, open={self.is_open}>"
@@ -124,11 +126,13 @@ class Resume:
         if not self._known:
             return None
         sent = [{"id": p.request.id, "age_s": round(now - p.arrived, 3)} for p in self.pending() if p.sent]
-        return self._known | {"pending": sent}
+        return self._known | {"pending": sent, "idle_s": self._idle_s(now)}
 
     def add(self, request: Request, now: float) -> None:
         """Take a request of the host, whose id must not be in use."""
         self._enter(request.key, Pending(request, now))
+        if request.method == TOOL_CALL:
+            self._active_at = now
 
     def note(self, message: Notification) -> str | None:
         """Take a notification of the host; the key under which it waits for a link, None if it is part of the opening."""
@@ -155,8 +159,9 @@ class Resume:
             self._opening = pending.line
         return pending
 
-    def delivered(self, key: str) -> None:
-        """The answer to this request was written to the host: tell the daemon, on this link or the next."""
+    def delivered(self, key: str, now: float) -> None:
+        """The answer to this tool call was written to the host: tell the daemon, on this link or the next."""
+        self._active_at = now
         self._delivered[REPORT + key] = False
         while len(self._delivered) > REMEMBERED:
             del self._delivered[next(iter(self._delivered))]
@@ -214,6 +219,12 @@ class Resume:
     def pending(self) -> list[Pending]:
         """The requests that the host waits for, oldest first."""
         return [entry for entry in self._table.values() if isinstance(entry, Pending)]
+
+    def _idle_s(self, now: float) -> float | None:
+        """Seconds since the last sign of life of the model: 0 while a tool call runs, None if there never was one."""
+        if any(p.request.method == TOOL_CALL for p in self.pending()):
+            return 0.0
+        return None if self._active_at is None else round(now - self._active_at, 3)
 
     def _enter(self, key: str, entry: Entry) -> None:
         self._table[key] = entry

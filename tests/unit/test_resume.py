@@ -54,6 +54,12 @@ def opened() -> Resume:
     return resume
 
 
+def idle_s(resume: Resume, now: float) -> object:
+    said = resume.hello(now)
+    assert said is not None
+    return said["idle_s"]
+
+
 def test_the_first_hello_resumes_nothing() -> None:
     resume = Resume()
     resume.add(request(0), 1.0)
@@ -75,7 +81,20 @@ def test_hello_lists_what_the_daemon_may_have_begun_with_its_age() -> None:
         "daemon_epoch": 4,
         "link_epoch": 2,
         "pending": [{"id": 1, "age_s": 2.5}, {"id": "1", "age_s": 2.5}],
+        "idle_s": 0.0,
     }
+
+
+def test_hello_says_how_long_the_model_has_been_silent() -> None:
+    resume = opened()
+    assert idle_s(resume, 5.0) is None, "a list of tools is no sign of life"
+    resume.add(request(1), 10.0)
+    assert idle_s(resume, 70.0) == 0.0, "a call runs"
+    resume.answered("1", is_result=True)
+    resume.delivered("1", 80.0)
+    assert idle_s(resume, 82.5) == 2.5
+    resume.add(request(2, "tools/list"), 90.0)
+    assert idle_s(resume, 95.0) == 15.0
 
 
 def test_a_new_link_gets_the_opening_then_the_pending_lines_in_order() -> None:
@@ -197,7 +216,13 @@ def test_an_entry_that_the_link_took_only_in_part_counts_as_unsent() -> None:
     resume.hand_over("1")
     resume.detach()
     resume.was_sent("1")  # too late: that link is gone
-    assert resume.hello(2.0) == {"conversation": "c-9", "daemon_epoch": 4, "link_epoch": 2, "pending": []}
+    assert resume.hello(2.0) == {
+        "conversation": "c-9",
+        "daemon_epoch": 4,
+        "link_epoch": 2,
+        "pending": [],
+        "idle_s": 0.0,
+    }
 
 
 def test_a_notification_goes_out_once() -> None:
@@ -211,8 +236,8 @@ def test_a_notification_goes_out_once() -> None:
 
 def test_delivery_is_reported_until_a_link_has_taken_it() -> None:
     resume = opened()
-    resume.delivered("1")
-    resume.delivered('"a"')
+    resume.delivered("1", 0.0)
+    resume.delivered('"a"', 0.0)
     told = list(resume.reports())
     assert [json.loads(line) for line, _ in told] == [
         {"jsonrpc": "2.0", "method": "pursers/delivered", "params": {"id": 1}},
