@@ -28,6 +28,7 @@ LAYERS = {
     "pursers_shim.__main__": 6,
     "pursersd": 0,
     "pursersd.api": 10,
+    "pursersd.clock": 10,
     "pursersd.errors": 10,
     "pursersd.ids": 10,
     "pursersd.secret": 10,

@@ -43,6 +43,18 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: Failure | None = None
 
 
+class LeaseRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease that is this conversation's."""
+
+    board: str
+    ticket: str
+    kind: Literal["work", "review"]
+    state: Literal["kept", "paused"]
+    """`paused`: nobody is at work, so it is left to lapse."""
+    left_s: float
+    """Seconds until it lapses if it is not renewed."""
+
+
 class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
     """One conversation as `pursersctl ps` shows it."""
 
@@ -74,6 +86,8 @@ class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
     """Why delivery is `poll`."""
     boards: list[str] = []
     """Every board of the current or last wait; `board` is the first."""
+    leases: list[LeaseRow] = []
+    """What it holds, as far as the daemon knows."""
 
 
 class Ps(msgspec.Struct, frozen=True, kw_only=True):

@@ -118,6 +118,7 @@ class Listener:
             resume.link_epoch if resume else 0,
             doors,
             self._stats.of(hello.env, hello.cwd),
+            resume.idle_s if resume else None,
         )
         conversation.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
         epoch = conversation.attach()

@@ -11,8 +11,10 @@ from pursersd.errors import CentralError, ToolFailed, Unreachable
 from pursersd.feed import board as module
 from pursersd.feed.board import BoardFeed
 from pursersd.feed.waiter import QUEUE, Waiter
+from pursersd.ids import agent_id
+from pursersd.seats.observer import Observer
 from pursersd.seats.seat import Seats
-from unit.scripted_pool import BOARD, ScriptedPool, seat
+from unit.scripted_pool import BOARD, PRINCIPAL, ScriptedPool, seat
 
 pytestmark = pytest.mark.anyio
 
@@ -365,3 +367,19 @@ def test_every_seat_has_its_turn_long_before_it_goes_stale(seats: int, pause_s: 
     assert module.sweep_pause_s(seats) == pause_s
     day_s = 24 * 3600  # the shortest stale_after_days
     assert seats * pause_s * 1.25 < day_s / 2
+
+
+class Reluctant(Observer):
+    def may_join(self, agent: str) -> bool:
+        return agent != agent_id(BOARD, PRINCIPAL, "b")
+
+
+async def test_a_seat_whose_lease_shall_lapse_is_not_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SWEEP", 0.004)
+    async with running() as scene:
+        scene.seats.observer = Reluctant()
+        for name in "abc":
+            await scene.seats.join(scene.add(name).seat.request, "a user")
+        first = len(scene.pool.asked)
+        await until(lambda: len(scene.pool.asked) >= first + 4)
+        assert {asked.partition(" ")[0] for asked in scene.pool.asked[first:]} == {"a", "c"}

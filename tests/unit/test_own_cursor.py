@@ -30,7 +30,7 @@ class SlowPool:
 def test_the_own_cursor_is_read_behind_a_running_acknowledgement() -> None:
     async def body() -> None:
         pool = SlowPool()
-        catchup = Catchup(cast(Pool, pool), cast(Seats, None))
+        catchup = Catchup(cast(Pool, pool), Seats(cast(Pool, pool)))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(catchup.acknowledge, ANN, 5)
             await anyio.wait_all_tasks_blocked()

@@ -12,13 +12,14 @@ from anyio.abc import TaskGroup
 from pursersd.api import ConversationStatus, Delivery, SeatRow, SeatStatus, State
 from pursersd.central.account import Account, charged_to
 from pursersd.conversation.configuration import Configuration
-from pursersd.conversation.description import settings_of
+from pursersd.conversation.description import leases_of, settings_of
 from pursersd.conversation.identity import ProcessIdentity
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.rules.backlog import SyntheticGuard
 from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression
+from pursersd.seats.holder import Holder
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import DEFAULT_NAME, Settings
 from pursersd.state.doors import Doors
@@ -70,6 +71,8 @@ class Conversation:
         self.tasks: TaskGroup | None = None
         self.ended = anyio.Event()
         self.end_reason: str | None = None
+        self.holder = Holder(idle_limit=settings.idle_limit_s, downgrades=settings.host.keeps_closed_windows)
+        """What the keeping of leases knows of it."""
         self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
         self._centrals = centrals
         self._stats = stats
@@ -158,7 +161,7 @@ class Conversation:
         self._calls += 1
         self._note_state()
         try:
-            with charged_to(self.account()):
+            with charged_to(self.account()), self.holder.calling():
                 yield
         finally:
             self._calls -= 1
@@ -171,7 +174,8 @@ class Conversation:
         self._waits += 1
         self._note_state()
         try:
-            yield
+            with self.holder.waiting():
+                yield
         finally:
             self._waits -= 1
             self._note_state()
@@ -184,6 +188,7 @@ class Conversation:
 
     def _take(self, seat: Seat) -> None:
         self._seat = self._seats[seat.uri] = seat
+        self.holder.use(seat)
 
     def end(self, reason: str) -> None:
         """Nobody is behind this conversation any more."""
@@ -229,7 +234,9 @@ class Conversation:
         key = self.configuration.key
         if key is None:
             raise ConfigurationError("ONBOARD_CENTRAL_TOKEN is not set")
-        return await self._centrals.use(key, self.id)
+        central = await self._centrals.use(key, self.id)
+        central.leases.enter(self.holder)
+        return central
 
     def follow_doors(self) -> bool:
         """Go on with what its stored door says now; returns whether its credential is another one, or gone.
@@ -364,6 +371,7 @@ class Conversation:
             shim_version=self.origin.shim_version,
             poll_reason=_poll_reason(polled[0]) if polled else None,
             boards=[board.name for board in self._watched],
+            leases=leases_of(self.holder),
         )
 
 

@@ -1,13 +1,28 @@
-"""A conversation's settings for people: each value and where it came from, secrets by their names only."""
+"""A conversation for people: each setting and where it came from, secrets by their names only; what it holds."""
 
 import json
 
-from pursersd.api import Setting
+from pursersd.api import LeaseRow, Setting
 from pursersd.central.pool import credential_name
 from pursersd.rules.environment import Origin
+from pursersd.seats.holder import Holder
 from pursersd.settings import Settings
 
 Value = str | int | float | None
+
+
+def leases_of(holder: Holder) -> list[LeaseRow]:
+    """What it holds, as far as is known."""
+    return [
+        LeaseRow(
+            board=lease.key.board,
+            ticket=lease.key.ticket_id,
+            kind=lease.key.kind,
+            state="paused" if lease.is_paused else "kept",
+            left_s=round(left_s, 3),
+        )
+        for lease, left_s in holder.leases()
+    ]
 
 
 def settings_of(settings: Settings, given_name: str | None) -> list[Setting]:

@@ -22,6 +22,8 @@ class Resume(msgspec.Struct, frozen=True):
     daemon_epoch: int = 0
     link_epoch: int = 0
     pending: list[Pending] = []
+    idle_s: float | None = 0.0
+    """Seconds since the last sign of life of the model: None for never. Of a shim that does not say it was just now."""
 
 
 class Hello(msgspec.Struct, frozen=True):

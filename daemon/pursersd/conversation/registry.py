@@ -13,6 +13,7 @@ from pursersd.api import ConversationStatus, SeatRow
 from pursersd.conversation.conversation import Conversation, Origin
 from pursersd.conversation.identity import ProcessIdentity
 from pursersd.conversation.naming import Applicant, Naming
+from pursersd.conversation.recovery import find_leases
 from pursersd.conversation.watchdog import wait_for_end
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
@@ -69,12 +70,14 @@ class Conversations:
         epoch: int,
         doors: Doors | None = None,
         stats: StatsWriter | None = None,
+        idle_s: float | None = None,
     ) -> Conversation:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
         `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at; its calls
         are counted in `stats`. After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as
-        the high-water mark.
+        the high-water mark. `idle_s` is how long the model of a conversation that resumes has been silent, by its shim; None
+        if it never spoke.
         """
         known = self._all.get(resume) if resume else None
         if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():
@@ -93,7 +96,9 @@ class Conversations:
         )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
-        self._tasks.start_soon(self._live, conversation)
+        if idle_s is not None:
+            conversation.holder.resumed(max(0.0, idle_s))
+        self._tasks.start_soon(self._live, conversation, idle_s is not None)
         log.info("%s began: host %s, shim %s", name, origin.host, origin.shim)
         for note in settings.notes:
             log.info("%s: %s", name, note)
@@ -141,7 +146,7 @@ class Conversations:
         others = [other for other in self._all.values() if other is not conversation and other.is_expected]
         return await self._naming.name(applicant, conversation.settings, {other.agent_name for other in others})
 
-    async def _live(self, conversation: Conversation) -> None:
+    async def _live(self, conversation: Conversation, had_spoken: bool) -> None:
         """The conversation's lifetime: from its first hello until nobody is behind it."""
         try:
             async with anyio.create_task_group() as tasks:
@@ -149,6 +154,8 @@ class Conversations:
                 tasks.start_soon(self._watch, conversation, conversation.origin.shim, "the shim ended")
                 if conversation.origin.host is not None:
                     tasks.start_soon(self._watch, conversation, conversation.origin.host, "the host ended")
+                if had_spoken:
+                    tasks.start_soon(find_leases, conversation)
                 await conversation.ended.wait()
                 conversation.tasks = None
                 tasks.cancel_scope.cancel()
@@ -171,6 +178,7 @@ class Conversations:
         if not self._all:
             self._empty_since = time.monotonic()
         conversation.tasks = None
+        conversation.holder.leave()
         self._centrals.release(conversation.id)
         self._naming.forget(conversation.id)
         log.info("%s ended: %s", conversation.id, conversation.end_reason or "the daemon stops")

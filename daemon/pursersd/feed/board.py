@@ -53,7 +53,7 @@ class BoardFeed:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.board = board
-        self.reads = SharedReads(pool, board)
+        self.reads = SharedReads(pool, board, seats.observer)
         self.catchup = catchup or Catchup(pool, seats)
         self.waiters: list[Waiter] = []
         self._by_seat: dict[str, list[Waiter]] = {}
@@ -166,8 +166,10 @@ class BoardFeed:
         """
         while True:
             await anyio.sleep(sweep_pause_s(len(self._by_seat)) * random.uniform(0.75, 1.25))
-            if self.waiters:
-                await self._keep_alive(self._seats.longest_untouched(waiter.seat for waiter in self.waiters))
+            observer = self._seats.observer
+            seats = [waiter.seat for waiter in self.waiters if observer.may_join(waiter.seat.agent_id)]
+            if seats:
+                await self._keep_alive(self._seats.longest_untouched(seats))
 
     async def _keep_alive(self, seat: Seat) -> None:
         served = self._by_seat.get(seat.uri)

@@ -89,7 +89,9 @@ class Catchup:
 
     async def _read(self, seat: Seat, cursor: int | None, bounds: dict[str, int], background: bool) -> dict[str, Any]:
         arguments = {**_arguments(seat, cursor), **bounds, "touch": False, "ack": False}
-        return _checked(await self._pool.read("board_catchup", arguments, background=background))
+        page = _checked(await self._pool.read("board_catchup", arguments, background=background))
+        self._seats.observer.events(seat.board, page["events"])
+        return page
 
 
 def _checked(page: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pursersd.errors import CentralError, Forbidden, Unauthenticated
 from pursersd.feed.feed import Feed
 from pursersd.rules.denials import Denials
 from pursersd.seats.first import Held
+from pursersd.seats.leases import Leases
 from pursersd.seats.seat import Seats
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,11 @@ class Central:
     feed: Feed
     scope: anyio.CancelScope
     users: set[str] = field(default_factory=set)
+    leases: Leases = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leases = Leases(self.pool, self.seats)
+        self.leases.want = lambda boards: self.feed.hold(boards)
 
     def status(self) -> CentralStatus:
         """What `pursersctl status` shows of it."""
@@ -115,11 +121,23 @@ class Centrals:
     async def _serve(self, central: Central) -> None:
         try:
             with central.scope:
-                while True:
-                    await self._feed(central)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._keep_leases, central)
+                    while True:
+                        await self._feed(central)
         finally:
             with anyio.CancelScope(shield=True):
                 await central.pool.aclose()
+
+    @staticmethod
+    async def _keep_leases(central: Central) -> None:
+        """Keep the leases. Should that break, it begins again with what is known: no lease may lapse for one error."""
+        while True:
+            try:
+                await central.leases.run()
+            except Exception:
+                log.exception("the keeping of leases at %s broke and is started again", central.pool)
+                await anyio.sleep(FEED_PAUSE)
 
     @staticmethod
     async def _feed(central: Central) -> None:
@@ -133,4 +151,6 @@ class Centrals:
                 CentralError("The daemon's feed of this Central broke and was started again; see: pursersctl logs")
             )
             await anyio.sleep(FEED_PAUSE)
+            held = feed.held
             central.feed = Feed(central.pool, central.seats)
+            central.feed.hold(held)

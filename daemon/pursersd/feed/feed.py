@@ -39,6 +39,8 @@ class Feed:
         self.boards: dict[str, BoardFeed] = {}
         self.started = anyio.Event()
         """Set once `run()` can take waiters."""
+        self.held: frozenset[str] = frozenset()
+        """Boards whose cues are wanted although nobody waits there: leases are kept on them."""
         self._pool = pool
         self._seats = seats
         self._catchup = Catchup(pool, seats)
@@ -94,6 +96,12 @@ class Feed:
             with anyio.move_on_after(READY_TIMEOUT):
                 await board.settled.wait()
 
+    def hold(self, boards: frozenset[str]) -> None:
+        """Have the journals of these boards in J, too, whether anybody waits there or not."""
+        if boards != self.held:
+            self.held = boards
+            self._wish()
+
     def leave(self, seat: Seat) -> None:
         """No conversation uses the seat any more: take it out of the streams now, or when its last wait has ended."""
         for known in [known for known in self._lingering if known.uri == seat.uri]:
@@ -116,6 +124,8 @@ class Feed:
         """A cue of either stream: mark whom it concerns."""
         self._pool.counters.cues += 1
         name, _, rest = uri.removeprefix("board://").partition("/")
+        if rest == "journal":
+            self._seats.observer.journal_cued(name)
         board = self.boards.get(name)
         if board is None:
             return
@@ -129,6 +139,9 @@ class Feed:
         for stream in (self.journals, self.seats):
             if gained and stream.trouble is not None:
                 stream.retry()  # Central answers again: the other stream need not wait for its turn
+        for name in self.held | self.boards.keys():
+            if journal_uri(name) in gained:
+                self._seats.observer.journal_cued(name)
         trouble = self.journals.trouble
         refusal = None if trouble is None or isinstance(trouble, (Unreachable, Overloaded)) else str(trouble)
         for board in self.boards.values():
@@ -170,7 +183,7 @@ class Feed:
         """Tell the streams whom they must cover, and end the feeds of boards that nobody uses."""
         waiting = {w.seat for board in self.boards.values() for w in board.waiters if w.push}
         seats = waiting | self._lingering.keys()
-        self.journals.want({journal_uri(seat.board) for seat in seats})
+        self.journals.want({journal_uri(seat.board) for seat in seats} | {journal_uri(board) for board in self.held})
         self.seats.want({seat.uri for seat in seats})
         used = {seat.board for seat in seats} | {n for n, board in self.boards.items() if board.waiters}
         for name in self.boards.keys() - used:

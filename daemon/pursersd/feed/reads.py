@@ -13,6 +13,7 @@ import anyio
 
 from pursersd.central.pool import Pool
 from pursersd.rules.id_map import expand_ids
+from pursersd.seats.observer import Observer
 
 KEPT = 64
 """Answers kept per board; the one that nobody has used for longest goes first."""
@@ -30,9 +31,10 @@ class _Entry:
 class SharedReads:
     """The shared reads of one board."""
 
-    def __init__(self, pool: Pool, board: str) -> None:
+    def __init__(self, pool: Pool, board: str, observer: Observer | None = None) -> None:
         self._pool = pool
         self._board = board
+        self._observer = observer or Observer()
         self._cues = 0
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
@@ -68,6 +70,7 @@ class SharedReads:
         try:
             answer = await self._pool.read(tool, {"board_id": self._board, **arguments}, background=True)
             entry.answer = expand_ids(answer)  # once for all who share it
+            self._observer.tickets(self._board, entry.answer)
             return entry.answer
         finally:
             entry.done.set()

@@ -34,6 +34,11 @@ class HostProfile:
     """The `agent_platform` of a join; None to send none."""
 
     @property
+    def keeps_closed_windows(self) -> bool:
+        """Whether its servers outlive the windows of their conversations, so that a live one proves nothing."""
+        return self.name in ("codex", "codex-cli")
+
+    @property
     def known_name(self) -> str:
         """The name to tell Central, which expects one of those that the bridge knows."""
         return self.name if self.name in TIMEOUTS_S else DEFAULT_HOST

@@ -8,9 +8,9 @@ said that the seat is no longer active, and rarely as a keepalive.
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import anyio
@@ -19,6 +19,7 @@ from pursersd.central.pool import Pool
 from pursersd.errors import CentralError, ConfigurationError, ToolFailed, Unreachable
 from pursersd.ids import agent_id, agent_uri
 from pursersd.seats.first import Held, first_join
+from pursersd.seats.observer import Observer
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ class Seats:
     """The joined seats of one pool; the only place that joins, and the only one that knows who uses which seat."""
 
     def __init__(self, pool: Pool, held: Held | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.observer = Observer()
         self._pool = pool
         self._held = held
         self._clock = clock
@@ -171,6 +173,13 @@ class Seats:
     async def keepalive(self, seat: Seat) -> None:
         """Join without claiming model activity: keeps the seat from going stale and lets Central notice expired leases."""
         await self._keepalive(seat)
+
+    async def declare(self, seat: Seat, changes: Mapping[str, object]) -> None:
+        """Declare other capabilities than those that count, until `keepalive` declares these again."""
+        member = self._member(seat)
+        wish = member.wish(seat.request) if member else seat.request
+        declared = tuple({**dict(wish.capabilities or ()), **changes}.items())
+        await self._send(replace(wish, capabilities=declared), "keepalive", background=True, careful=False)
 
     async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> bool:
         """Make sure that the seat is a recipient of events, now that its journal was read up to `head`.
@@ -271,7 +280,9 @@ class Seats:
             scope.deadline = anyio.current_time() + JOIN_TIMEOUT
         event = answer.get("lifecycle_event")
         back_since = event.get("seq") if isinstance(event, dict) else None
-        return _seat(request, answer), back_since if isinstance(back_since, int) else 0
+        seat = _seat(request, answer)
+        self.observer.joined(seat.board, answer)
+        return seat, back_since if isinstance(back_since, int) else 0
 
 
 def _arguments(request: SeatRequest, source: Source, *, takeover: bool = True) -> dict[str, Any]:

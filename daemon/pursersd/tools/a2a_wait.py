@@ -59,6 +59,7 @@ async def a2a_wait(
             seat_request=conversation.seat_request,
             watching=conversation.watching,
             progress=ctx.report_progress,
+            holder=conversation.holder,
         )
         waited = await engine.wait(caller, checked, age_s=conversation.take_age(request))
     if account is not None and waited.past_setup:

@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pursersd.central.pool import PoolKey
 from pursersd.feed.centrals import Central
 from pursersd.rules.denials import Denials
+from pursersd.seats.holder import Holder
 from pursersd.seats.seat import SeatRequest
 from pursersd.settings import Settings
 from pursersd.waits.board import BoardWait, Memory
@@ -50,3 +51,5 @@ class Caller:
     """Told when the wait begins to watch boards, so that `ps` can show how."""
     progress: Callable[[float, float, str], Awaitable[None]]
     """Tell the host: seconds waited, seconds in all, text."""
+    holder: Holder = field(default_factory=Holder)
+    """What the conversation must be told about its leases, and what it was given."""

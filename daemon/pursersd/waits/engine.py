@@ -20,7 +20,7 @@ from pursersd.rules import multi_result, outcome, registry, routing, selection, 
 from pursersd.rules.arguments import WaitArguments, budget_s
 from pursersd.rules.relevance import Watcher
 from pursersd.rules.selection import Selection
-from pursersd.seats.seat import Seat
+from pursersd.seats.seat import Seat, Source
 from pursersd.waits.board import BoardWait
 from pursersd.waits.caller import Caller
 from pursersd.waits.joining import Joined, join
@@ -76,24 +76,26 @@ async def _whoever_we_are(
 ) -> Waited:
     """Wait, and begin again whenever the credential is replaced meanwhile: with the time that is left, and from the caller's
     cursor, which has not moved, so that nothing is lost and nothing told twice (RB-V2-003)."""
+    source: Source = "keepalive" if resumed else "model"
     while True:
         key = caller.renewal.key
         with caller.renewal.until_renewed():
             try:
-                return await _wait(caller, arguments, started, progress, resumed=resumed)
+                return await _wait(caller, arguments, started, source, progress, resumed=resumed)
             except (Unauthenticated, Forbidden):
                 if not caller.renewal.refused() and caller.renewal.key == key:
                     raise
         log.info("%s waits on with another credential", caller.id)
         caller = replace(caller, settings=caller.renewal.settings)
+        source = "keepalive"
 
 
 async def _wait(
-    caller: Caller, arguments: WaitArguments, started: float, progress: _Progress, *, resumed: bool
+    caller: Caller, arguments: WaitArguments, started: float, source: Source, progress: _Progress, *, resumed: bool
 ) -> Waited:
     central = await caller.connect()
     chosen, routes = await _choose(caller, central, arguments)
-    joined = await join(caller, central, chosen, arguments.agent_name)
+    joined = await join(caller, central, chosen, arguments.agent_name, source=source)
     progress.past_setup = True
     if not joined.seats:
         return Waited(_none_joined(caller, arguments, joined, started))
@@ -101,6 +103,7 @@ async def _wait(
     budget = budget_s(arguments.timeout_s, caller.settings.role, *(seat.role for seat in joined.seats.values()))
     bell = Bell()
     with ExitStack() as stack:
+        stack.enter_context(caller.holder.listening(bell))
         boards = [
             _board(caller, central, stack, bell, joined.seats[name], watchers[name], chosen.cursors[name], resumed)
             for name in joined.seats
@@ -115,9 +118,9 @@ async def _wait(
         _note_fallbacks(boards)
         result = _result(watch, chosen, joined, started)
     omitted = [(board, board.cursor) for board in boards if board.cursor_omitted and board.entered]
-    if not omitted:
+    if not omitted and not watch.cues:
         return Waited(result)
-    return Waited(result, lambda: _acknowledge(omitted))
+    return Waited(result, lambda: _delivered(caller, watch, omitted))
 
 
 async def _choose(caller: Caller, central: Central, arguments: WaitArguments) -> tuple[Selection, Routes | None]:
@@ -194,7 +197,7 @@ def _result(watch: Watch, chosen: Selection, joined: Joined, started: float) -> 
             new_seq=board.reached,
             events=watch.found.events,
             waited_s=waited_s if watch.blocked or not board.entered else 0.0,
-            mode="push" if watch.blocked and not board.is_polled else "poll",
+            mode="push" if (watch.blocked or watch.cues) and not board.is_polled else "poll",
             reason=watch.found.reason,
             resynced=board.resynced,
             compacted=board.compacted,
@@ -240,6 +243,12 @@ def _none_joined(caller: Caller, arguments: WaitArguments, joined: Joined, start
         home=caller.settings.board,
         waited_s=time.monotonic() - started,
     )
+
+
+async def _delivered(caller: Caller, watch: Watch, omitted: list[tuple[BoardWait, int]]) -> None:
+    """The host has the result. Raises CentralError if Central cannot be told."""
+    caller.holder.delivered(watch.cues)
+    await _acknowledge(omitted)
 
 
 async def _acknowledge(reached: list[tuple[BoardWait, int]]) -> None:

@@ -8,7 +8,7 @@ from pursersd.errors import PursersError, ToolFailed, UnknownBoard
 from pursersd.feed.centrals import Central
 from pursersd.rules.denials import DenialKey
 from pursersd.rules.selection import Selection
-from pursersd.seats.seat import Seat, SeatTaken
+from pursersd.seats.seat import Seat, SeatTaken, Source
 from pursersd.waits.caller import Caller
 
 
@@ -22,7 +22,9 @@ class Joined:
     """Whether every refusal is a decision about rights, which another try cannot change."""
 
 
-async def join(caller: Caller, central: Central, chosen: Selection, agent_name: str | None) -> Joined:
+async def join(
+    caller: Caller, central: Central, chosen: Selection, agent_name: str | None, *, source: Source = "model"
+) -> Joined:
     """Join every board of the call at once.
 
     A single board's refusal is the call's: it is raised. Of many boards those that refuse are skipped, and one that refused
@@ -32,7 +34,7 @@ async def join(caller: Caller, central: Central, chosen: Selection, agent_name: 
     found: dict[str, Seat | PursersError] = {}
     async with anyio.create_task_group() as tasks:
         for board in chosen.boards:
-            tasks.start_soon(_join_one, caller, central, board, agent_name, chosen.shape == "multi", found)
+            tasks.start_soon(_join_one, caller, central, board, agent_name, chosen.shape == "multi", source, found)
     joined = Joined()
     for board in chosen.boards:
         match found[board]:
@@ -60,6 +62,7 @@ async def _join_one(
     board: str,
     agent_name: str | None,
     one_of_many: bool,
+    source: Source,
     found: dict[str, Seat | PursersError],
 ) -> None:
     request = caller.seat_request(board, agent_name)
@@ -68,7 +71,7 @@ async def _join_one(
         found[board] = _Refused(text, is_final=True)
         return
     try:
-        found[board] = await central.seats.join(request, caller.id)
+        found[board] = await central.seats.join(request, caller.id, source=source)
         caller.denials.forget(key)
     except (ToolFailed, UnknownBoard) as error:
         found[board] = error

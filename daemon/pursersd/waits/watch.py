@@ -16,7 +16,8 @@ from anyio import to_thread
 from pursersd.errors import PursersError, ToolFailed, UnknownBoard
 from pursersd.feed.waiter import Bell
 from pursersd.rules import outcome, routing
-from pursersd.rules.events import OFFER_RECONCILIATION
+from pursersd.rules.awards import is_for_one
+from pursersd.rules.events import OFFER_RECONCILIATION, ticket_of
 from pursersd.rules.multi_result import tagged
 from pursersd.rules.reconciliation import Found, as_offers
 from pursersd.waits.board import BoardWait, Event
@@ -66,6 +67,8 @@ class Watch:
         self.found = Found()
         self.blocked = False
         self.failed: dict[str, str] = {}
+        self.cues: list[Event] = []
+        """What the answer tells of leases."""
         self._caller = caller
         self._bell = bell
         self._routes = routes
@@ -88,9 +91,13 @@ class Watch:
         for board in self.boards:
             # What was read but not judged in time is read again: the caller's cursor is still before it.
             board.partial |= not board.entered
-        self.found = await self._reconciled(Found(await self._told(), self._reason))
+        told = await self._told()
+        self.cues = [cue for cue in self._cues() if any(cue is event for event in told)]
+        self.found = await self._reconciled(Found(told, self._reason))
         for board in self.boards:
-            board.returned(self._of(board), at_entry=not self.blocked)
+            found = self._of(board)
+            board.returned(found, at_entry=not self.blocked)
+            self._caller.holder.given(board.waiter.seat.agent_id, (ticket_of(x) for x in found if is_for_one(x)))
 
     async def _enter(self) -> None:
         """Enter all boards side by side: none has to wait for the history of another."""
@@ -148,7 +155,7 @@ class Watch:
         return min([next_scan, *(at for board in self.boards if (at := suppression.next_expiry(board.watcher)))])
 
     async def _arrival(self) -> None:
-        while not any(board.has_arrived for board in self.boards):
+        while not self._cues() and not any(board.has_arrived for board in self.boards):
             await self._bell.wait()
 
     async def _take(self) -> None:
@@ -180,10 +187,15 @@ class Watch:
 
     async def _told(self) -> list[Event]:
         """All that was found so far, as the caller gets it; empty when nothing of it is for the caller (D7)."""
+        cues = self._cues()
         if not any(self._events.values()):
-            return []
+            return cues
         events = self._shaped(self._events)
-        return events if self._routes is None else await self._routes.apply(events)
+        return cues + (events if self._routes is None else await self._routes.apply(events))
+
+    def _cues(self) -> list[Event]:
+        """What the keeping of leases has to tell the seats of this wait; it is no board's event."""
+        return [cue for board in self.boards for cue in self._caller.holder.cues(board.waiter.seat.agent_id)]
 
     def _shaped(self, events: Mapping[str, list[Event]]) -> list[Event]:
         if self._single:
