@@ -83,6 +83,11 @@ class Home:
         self._shims.append(shim)
         return shim
 
+    def end_shims(self) -> None:
+        """End the shims that were started here so far."""
+        while self._shims:
+            self._shims.pop().close()
+
     def start_daemon(self, *arguments: str) -> "subprocess.Popen[bytes]":
         """Start `pursersd --foreground` and return when it listens."""
         with (self.folder / "daemon.out").open("ab") as output:

@@ -37,6 +37,7 @@ class Proxy:
         self._holding: collections.Counter[str] = collections.Counter()
         self._dropping: collections.Counter[str] = collections.Counter()
         self._denied: set[str] = set()
+        self._delay_s = 0.0
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -115,6 +116,10 @@ class Proxy:
         """End every open stream with a normal result, as after a backlog overflow; returns how many."""
         return self._ask(self._overflow)
 
+    def delay(self, seconds: float) -> None:
+        """Let every request that comes from now on take longer by this."""
+        self._delay_s = seconds
+
     def hold(self, name: str) -> None:
         """Keep requests of this tool or method here until `release(name)`."""
         self._ask(lambda: self._held.setdefault(name, asyncio.Event()))
@@ -144,6 +149,8 @@ class Proxy:
     async def gate(self, seen: Seen) -> None:
         """Called by a relay: return when the request may go on."""
         name = seen.name
+        if self._delay_s:
+            await asyncio.sleep(self._delay_s)
         if name is None or name not in self._held:
             return
         self._holding[name] += 1
