@@ -10,7 +10,7 @@ from typing import TypeVar
 import psutil
 from rich.console import Console
 
-from bench import burst, scale, starts, usage
+from bench import burst, leases, scale, starts, usage
 from bench.measure import Figures, Say, check_nothing_left, measure
 from bench.programs import OURS, THEIRS, Program
 from bench.report import DOCUMENT, Many, print_report, write_document
@@ -33,13 +33,13 @@ def main() -> int:
     runs: dict[tuple[str, int], Figures] = {}
     for program, n in _plan(options):
         runs[program.name, n] = _run(console, program, n, _idle_s(program, n, options.quick))
-    judged = [] if options.scale else _judge(console, options, runs)
+    judged = [] if options.scale or options.leases else _judge(console, options, runs)
     many = _many(console, options)
     if many.scales:
         judged += scale_verdicts(many.scales, many.burst)
     check_nothing_left()
     print_report(console, runs, many, judged)
-    if not options.quick and not options.scale and options.only is None:
+    if not options.quick and not options.scale and not options.leases and options.only is None:
         write_document(runs, many, judged, time.perf_counter() - began)
         console.print(f"wrote {DOCUMENT}")
     missed = sum(verdict.met is False for verdict in judged)
@@ -52,6 +52,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="ours only, n = 1 and 10, short; writes no file")
     parser.add_argument("--scale", action="store_true", help="only many conversations as links; writes no file")
+    parser.add_argument("--leases", action="store_true", help="only the keeping of leases; writes no file")
     parser.add_argument("--only", choices=("pursersd", "bridge"), help="one program; writes no file")
     parser.add_argument(
         "--n", type=int, action="append", help="these counts instead of the usual ones; may be repeated"
@@ -60,7 +61,7 @@ def _options() -> argparse.Namespace:
 
 
 def _plan(options: argparse.Namespace) -> list[tuple[Program, int]]:
-    if options.scale:
+    if options.scale or options.leases:
         return []
     counts = {OURS: [1, 10] if options.quick else [1, 10, 50], THEIRS: [] if options.quick else [1, 10]}
     chosen = [program for program in counts if options.only in (None, program.name)]
@@ -84,10 +85,21 @@ def _many(console: Console, options: argparse.Namespace) -> Many:
     """Measured by a whole run and by --scale."""
     if options.quick or options.only:
         return Many({}, None)
+    kept = () if options.scale else _leases(console)
+    if options.leases:
+        return Many({}, None, kept)
     counts = options.n if options.scale and options.n else scale.COUNTS
     scales = {n: _timed(console, f"{n} links", partial(scale.measure, n)) for n in counts}
     bursts = burst.CALLERS in scales
-    return Many(scales, _timed(console, f"burst on {burst.CALLERS} links", burst.measure) if bursts else None)
+    told = _timed(console, f"burst on {burst.CALLERS} links", burst.measure) if bursts else None
+    return Many(scales, told, kept)
+
+
+def _leases(console: Console) -> list[leases.Keeping]:
+    return [
+        _timed(console, f"{program.name}, {n} leases", partial(leases.measure, program, n))
+        for program, n in leases.RUNS
+    ]
 
 
 def _run(console: Console, program: Program, n: int, idle_s: float) -> Figures:

@@ -3,7 +3,7 @@
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from bench.burst import Burst
 from bench.crowd import median, percentile
+from bench.leases import SPAN_S, TTL_S, Keeping
 from bench.measure import LEAVE_LIMIT_S, Figures
 from bench.scale import BROADCASTS, Scale
 from bench.targets import Runs, Verdict
@@ -61,12 +62,23 @@ credential; {BROADCASTS} broadcasts, the floor measured before each.
 """
 
 
+LEASES = f"""\
+Each conversation holds one ticket; its model has claimed it elsewhere, is busy elsewhere and calls nothing here. Leases
+of {TTL_S} s instead of Central's 900 s, so that {SPAN_S:.0f} s show three renewals of each: with 900 s all of it is about
+twelve times rarer. Ours are links, the bridges are processes; the processor time is that of the daemon, or of all bridges.
+
+* *Requests*: all MCP requests to Central per minute, the questions who holds what included.
+* *Renewed as model*: leases that Central records as renewed by a model in this time, although no model did anything.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Many:
     """The part with many conversations: figures by n, and the burst."""
 
     scales: Mapping[int, Scale]
     burst: Burst | None
+    keeping: Sequence[Keeping] = ()
 
 
 Row = tuple[str, ...]
@@ -78,6 +90,8 @@ def print_report(console: Console, runs: Runs, many: Many, judged: list[Verdict]
         console.print(_table("Figures", _headings(runs), figure_rows(runs)))
     if many.scales:
         console.print(_table("Scale: links of one process, no shims", _scale_headings(many), scale_rows(many)))
+    if many.keeping:
+        console.print(_table("Leases", _lease_headings(many), lease_rows(many)))
     targets = Table(title="Targets", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("target", "wanted", "seen", "verdict"):
         targets.add_column(heading)
@@ -104,6 +118,9 @@ def write_document(runs: Runs, many: Many, judged: list[Verdict], took_s: float)
         "## Scale",
         SCALE.strip(),
         _markdown(_scale_headings(many), scale_rows(many)),
+        "## Leases",
+        LEASES.strip(),
+        _markdown(_lease_headings(many), lease_rows(many)),
         _notes(),
     ]
     DOCUMENT.parent.mkdir(exist_ok=True)
@@ -169,6 +186,18 @@ def scale_rows(many: Many) -> list[Row]:
     return rows + (_burst_rows(many.burst, many.scales) if many.burst else [])
 
 
+def lease_rows(many: Many) -> list[Row]:
+    """One row per figure of the keeping of leases, one cell per run."""
+    return [
+        ("requests per minute", *(f"{x.requests:.0f}" for x in many.keeping)),
+        ("of it joins", *(f"{x.joins:.0f}" for x in many.keeping)),
+        ("requests per lease and minute", *(f"{x.requests / x.n:.1f}" for x in many.keeping)),
+        ("CPU, s per minute", *(f"{x.cpu_s:.2f}" for x in many.keeping)),
+        ("lapsed", *(str(x.lapsed) for x in many.keeping)),
+        ("renewed as model", *(str(x.as_model) for x in many.keeping)),
+    ]
+
+
 def _burst_rows(burst: Burst, scales: Mapping[int, Scale]) -> list[Row]:
     name = f"burst of {burst.events} on {burst.boards} boards"
     figures = (
@@ -181,6 +210,10 @@ def _burst_rows(burst: Burst, scales: Mapping[int, Scale]) -> list[Row]:
 
 def _scale_headings(many: Many) -> Row:
     return ("figure", *(f"links n={n}" for n in many.scales))
+
+
+def _lease_headings(many: Many) -> Row:
+    return ("figure", *(f"{x.program} n={x.n}" for x in many.keeping))
 
 
 def _table(title: str, headings: Row, rows: list[Row]) -> Table:
