@@ -38,6 +38,7 @@ LAYERS = {
     "pursersd.health": 12,
     "pursersd.state": 12,
     "pursersd.ownership": 12,
+    "pursersd.fence": 13,
     "pursersd.central": 13,
     "pursersd.seats": 14,
     "pursersd.feed": 15,

@@ -62,7 +62,7 @@ def restart(place: Place, environ: Mapping[str, str]) -> None:
     # Shims that lose the daemon want to start one themselves: the lock makes them leave it to us.
     with _starting_alone(place):
         if pid is not None:
-            _leave(place, pid, drain=False, reason="restart")
+            _leave(place, pid, drain=True, reason="restart")
         _remove(place.stopped)
         output.say(f"pursersd started (pid {_launch(place, environ)}).")
 

@@ -11,11 +11,14 @@ import anyio
 import platformdirs
 from anyio.abc import SocketListener, TaskGroup
 
+from pursers_shim import wire
 from pursersd import __version__
 from pursersd.control import Control
 from pursersd.conversation.naming import Naming
 from pursersd.conversation.registry import Conversations
+from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
+from pursersd.fence import Fence
 from pursersd.listener import Listener
 from pursersd.ownership import Ownership
 from pursersd.state.doors import DoorFolders
@@ -26,8 +29,11 @@ from pursersd.tools.server import build
 
 log = logging.getLogger(__name__)
 
-DRAIN_LIMIT = 30.0
-"""Longest time that a draining daemon waits for running calls, in seconds."""
+RESTART_LIMIT = 10.0
+"""Seconds that running calls may take when another daemon follows: it can carry on with what is left."""
+
+STOP_LIMIT = 30.0
+"""The same when none follows (`pursersctl stop --drain`)."""
 
 DRAIN_LOOK = 0.05
 """Seconds between two looks whether they have finished."""
@@ -57,20 +63,24 @@ class App:
         home = ownership.place.home
         naming = Naming(Names(_state_folder(home) / "names.json"))
         self._doors = DoorFolders(home)
-        self._centrals = Centrals(naming)
+        self._fence: Fence | None = None
+        self._centrals = Centrals(naming, self._admit)
         self._conversations = Conversations(self._centrals, naming)
         self._stats = StatsWriters(home)
         self._leaving = anyio.Event()
         self._reason = "stop"
         self._drain = False
+        self._lost: str | None = None
 
     async def run(self) -> None:
         """Serve until a signal, `pursersctl stop`, or idleness; then dismiss the links and close everything.
 
-        Raises OwnershipError when the state folder cannot be used.
+        Raises OwnershipError when the state folder cannot be used, and at the end if we are not the daemon any more.
         """
         place = self._ownership.place
-        epoch = raise_epoch(_state_folder(place.home))
+        state = _state_folder(place.home)
+        epoch = raise_epoch(state)
+        self._fence = Fence(self._ownership, state, epoch)
         control = Control(
             self._conversations,
             self._centrals,
@@ -82,12 +92,15 @@ class App:
             started_by=self._options.started_by,
             stop=self.leave,
         )
-        listener = Listener(self._conversations, control, build(), epoch, self._stats, self._doors.of)
+        listener = Listener(
+            self._conversations, control, build(), epoch, self._stats, self._doors.of, fence=self._fence
+        )
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stats.run)
             await tasks.start(self._centrals.run)
             await tasks.start(self._conversations.run)
             tasks.start_soon(self._watch_signals)
+            tasks.start_soon(self._watch_fence, self._fence)
             if self._options.started_by == "auto" and self._options.idle_exit_s > 0:
                 tasks.start_soon(self._watch_idleness)
             accepting = anyio.CancelScope()
@@ -95,16 +108,22 @@ class App:
             log.info("pursersd %s is ready: pid %d, epoch %d, socket %s", __version__, os.getpid(), epoch, place.socket)
             await self._leaving.wait()
             log.info("leaving: %s", self._reason)
+            control.is_draining = True
             if self._drain:
-                await self._finish_calls()
+                await self._finish_calls(listener)
             accepting.cancel()
             await listener.dismiss(self._reason)
             tasks.cancel_scope.cancel()
         await self._stats.finish()
         log.info("pursersd has left")
+        if self._lost is not None:
+            raise OwnershipError(self._lost)
 
     def leave(self, reason: str, drain: bool) -> None:
-        """Begin to leave; the first reason counts. With `drain`, running calls may finish first (waits go on elsewhere)."""
+        """Begin to leave; the first reason counts. With `drain`, running calls may finish first (waits go on elsewhere).
+
+        What would lose its effect meanwhile is held by the shims, so that hosts see a slow answer and no error.
+        """
         if not self._leaving.is_set():
             self._reason, self._drain = reason, drain
             self._leaving.set()
@@ -114,10 +133,24 @@ class App:
             async with await SocketListener.from_socket(self._ownership.listener) as socket:
                 await listener.serve(socket, tasks)
 
-    async def _finish_calls(self) -> None:
-        with anyio.move_on_after(DRAIN_LIMIT):
-            while self._conversations.is_busy:
+    async def _finish_calls(self, listener: Listener) -> None:
+        """Let nothing new in and what runs end, within the limit; whoever still runs then is the next daemon's business."""
+        limit = STOP_LIMIT if self._reason == wire.STOP else RESTART_LIMIT
+        with anyio.move_on_after(limit) as late:
+            await listener.drain(self._reason, limit)
+            while listener.is_busy:
                 await anyio.sleep(DRAIN_LOOK)
+        if late.cancelled_caught:
+            log.warning("calls are still running after %.0f s: the next daemon takes them up", limit)
+
+    async def _admit(self) -> None:
+        if self._fence is not None:
+            await self._fence.admit()
+
+    async def _watch_fence(self, fence: Fence) -> None:
+        self._lost = await fence.watch()
+        log.error("%s", self._lost)
+        self.leave(wire.RESTART, False)
 
     async def _watch_signals(self) -> None:
         """SIGTERM and SIGINT leave in order; the handlers are gone after the first, so that a second one ends us at once."""
@@ -127,12 +160,12 @@ class App:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         log.info("got %s; another one forces", number.name)
         # Only `pursersctl stop` forbids the shims to look for the next daemon: a service manager starts another version.
-        self.leave("restart", False)
+        self.leave(wire.RESTART, True)
 
     async def _watch_idleness(self) -> None:
         while self._conversations.idle_s < self._options.idle_exit_s:
             await anyio.sleep(min(IDLE_LOOK, self._options.idle_exit_s))
-        self.leave("idle", False)
+        self.leave(wire.IDLE, False)
 
 
 def _state_folder(home: str | None) -> Path:

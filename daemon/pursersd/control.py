@@ -51,7 +51,8 @@ class Control:
         self._started_by = started_by
         self._stop = stop
         self._started = time.monotonic()
-        self._draining = False
+        self.is_draining = False
+        """We are about to leave."""
 
     async def serve(
         self,
@@ -155,7 +156,7 @@ class Control:
                 pid=os.getpid(),
                 version=__version__,
                 epoch=self._epoch,
-                state="draining" if self._draining else "ready",
+                state="draining" if self.is_draining else "ready",
                 uptime_s=round(time.monotonic() - self._started, 3),
                 home=self._home,
                 socket=self._socket,
@@ -174,6 +175,6 @@ class Control:
 
     def stop(self, reason: str, *, drain: bool) -> api.Stopping:
         """Begin to leave."""
-        self._draining = True
+        self.is_draining = True
         self._stop(reason if reason in (wire.STOP, wire.RESTART, wire.IDLE) else wire.STOP, drain)
         return api.Stopping(pid=os.getpid(), conversations=len(self._conversations))

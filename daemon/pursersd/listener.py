@@ -21,6 +21,7 @@ from pursersd.conversation.hello import Hello, Refused
 from pursersd.conversation.identity import identify
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
+from pursersd.fence import Fence
 from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
 from pursersd.state.doors import Doors
@@ -51,6 +52,8 @@ class Listener:
         epoch: int,
         stats: StatsWriters,
         doors: FindDoors,
+        *,
+        fence: Fence | None = None,
     ) -> None:
         self._conversations = conversations
         self._control = control
@@ -58,13 +61,27 @@ class Listener:
         self._epoch = epoch
         self._stats = stats
         self._doors = doors
+        self._fence = fence
         self._links: dict[str, Link] = {}
         """The live link of each conversation that has one."""
+        self._is_draining = False
         conversations.on_end = self._end_link
 
     async def serve(self, listener: SocketListener, tasks: TaskGroup) -> None:
         """Accept connections until cancelled; each is served as a task of `tasks`."""
         await listener.serve(self._serve_connection, tasks)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call that should end before we go is in progress on any link."""
+        return any(link.is_busy for link in self._links.values())
+
+    async def drain(self, reason: str, limit_s: float) -> None:
+        """Take no new work from now on; returns when every link has nothing new on its way to us."""
+        self._is_draining = True
+        async with anyio.create_task_group() as tasks:
+            for link in list(self._links.values()):
+                tasks.start_soon(link.drain, reason, limit_s)
 
     async def dismiss(self, reason: str) -> None:
         """End every link, saying why: the shims will look for the next daemon, or wait for one."""
@@ -74,6 +91,8 @@ class Listener:
                 tasks.start_soon(link.close, farewell)
 
     async def _serve_connection(self, stream: SocketStream) -> None:
+        if self._fence is not None:
+            self._fence.holds()  # whoever starts a daemon probes our socket first: see at once whether we still are it
         async with stream:
             try:
                 await self._welcome(stream)
@@ -105,6 +124,8 @@ class Listener:
     async def _serve_shim(
         self, stream: SocketStream, lines: wire.Lines, early: Lines, hello: Hello, version: int
     ) -> None:
+        if self._is_draining or not (self._fence is None or self._fence.holds()):
+            raise Refused("draining", "This pursersd is leaving; another one follows.", retryable=True)
         shim = identify(hello.pid, hello.started)
         if shim is None:
             raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
@@ -126,9 +147,9 @@ class Listener:
         earlier = self._links.get(conversation.id)
         self._links[conversation.id] = link
         if earlier is not None:
-            await earlier.close()
+            earlier.replace(epoch)
         try:
-            await stream.send(
+            await link.greet(
                 wire.encode(
                     {
                         **self._greeting(version),

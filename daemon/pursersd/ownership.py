@@ -2,31 +2,67 @@
 
 import errno
 import fcntl
+import logging
 import os
 import socket
 import stat
 from pathlib import Path
 
+from pursers_shim.launch import lock_holder
 from pursers_shim.paths import PathError, Place, check_folder
 from pursersd.errors import OwnershipError
+from pursersd.rules.fencing import Lock
 
 BACKLOG = 256
 """Connections that wait while we are busy: fifty hosts may start at once."""
 
 
+log = logging.getLogger(__name__)
+
+
+class Taken(OwnershipError):
+    """Another process holds the lock."""
+
+
 class Ownership:
     """The lock and the listening socket of a running daemon; `release` gives both back."""
 
-    def __init__(self, place: Place, lock: int, listener: socket.socket, *, bound: bool) -> None:
+    def __init__(self, place: Place, lock: int, listener: socket.socket) -> None:
         self.place = place
         self.listener = listener
         self._lock = lock
-        self._bound = bound
+        self._lock_file = _identity(os.fstat(lock))
+        self._socket_file = _found(place.socket)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the file at the lock's path is the one that we hold: nobody else can lock it."""
+        return _found(self.place.lock) == self._lock_file
+
+    @property
+    def has_socket(self) -> bool:
+        """Whether the socket at its path is the one that we listen on."""
+        return _found(self.place.socket) == self._socket_file
+
+    def regain(self) -> Lock:
+        """Lock the file that is at the lock's path now, a new one if there is none."""
+        try:
+            lock = _lock(self.place)
+        except Taken:
+            return Lock.TAKEN
+        except OwnershipError as error:
+            log.warning("%s", error)
+            return Lock.LOST
+        found = _identity(os.fstat(lock))
+        if found != self._lock_file:  # else it is back, and closing this second descriptor would free the lock
+            os.close(self._lock)
+            self._lock, self._lock_file = lock, found
+        return Lock.HELD
 
     def release(self) -> None:
-        """Remove the socket file, if it is ours, and let the next daemon in."""
+        """Remove the socket file, if it is still ours, and let the next daemon in."""
         self.listener.close()
-        if self._bound:
+        if self.is_held and self.has_socket:
             Path(self.place.socket).unlink(missing_ok=True)
         os.close(self._lock)
 
@@ -40,6 +76,8 @@ def take(place: Place) -> Ownership:
         check_folder(place.folder, create=True)
     except (PathError, OSError) as error:
         raise OwnershipError(str(error)) from error
+    if _is_free(place.lock):
+        _spare_the_served(place.socket)  # before we lock anything: he who listens there wants the lock back
     lock = _lock(place)
     try:
         listener = _listen(place.socket)
@@ -47,7 +85,7 @@ def take(place: Place) -> Ownership:
         os.close(lock)
         raise
     Path(place.stopped).unlink(missing_ok=True)
-    return Ownership(place, lock, listener, bound=True)
+    return Ownership(place, lock, listener)
 
 
 def _lock(place: Place) -> int:
@@ -60,11 +98,53 @@ def _lock(place: Place) -> int:
     except OSError as error:
         os.close(lock)
         if error.errno in (errno.EACCES, errno.EAGAIN):
-            raise OwnershipError(
+            raise Taken(
                 f"Another pursersd of this user is running (it holds {place.lock}). See it with: pursersctl status"
             ) from error
         raise OwnershipError(f"Cannot lock {place.lock}: {error.strerror}") from error
     return lock
+
+
+Identity = tuple[int, int] | None
+"""Device and number of a file; None if there is none."""
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino
+
+
+def _found(path: str) -> Identity:
+    try:
+        return _identity(os.lstat(path))
+    except OSError:
+        return None
+
+
+def _is_free(lock: str) -> bool:
+    try:
+        return lock_holder(lock) is None
+    except OSError:
+        return False  # taking it will say what is wrong
+
+
+def _spare_the_served(path: str) -> None:
+    """Raise OwnershipError if a daemon listens here although nobody holds the lock: its file was removed or replaced."""
+    if _is_served(path):
+        raise OwnershipError(
+            f"Another pursersd listens at {path}, whose lock was removed. It notices that within seconds. "
+            "Look again with: pursersctl status"
+        )
+
+
+def _is_served(path: str) -> bool:
+    """Whether somebody listens at this socket, be he stopped or busy: the kernel takes the connection, or has no room."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            return error.errno in (errno.EAGAIN, errno.EINPROGRESS)
+    return True
 
 
 def _listen(path: str) -> socket.socket:
@@ -76,7 +156,8 @@ def _listen(path: str) -> socket.socket:
     else:
         if not stat.S_ISSOCK(found.st_mode):
             raise OwnershipError(f"{path} is not a socket but something else lies there. Move it away and start again.")
-        Path(path).unlink()  # we hold the lock, so nobody can be listening to it
+        _spare_the_served(path)
+        Path(path).unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         before = os.umask(0o177)

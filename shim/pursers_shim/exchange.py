@@ -44,6 +44,8 @@ class Exchange:
     ) -> None:
         """`answer` and `unavailable` are those of `early`."""
         self.link: Link | None = None
+        self.leaving: Link | None = None
+        """The one whose daemon lets running calls end before it goes: it is told last words, and nothing new."""
         self.resume = Resume()
         self.patience = Patience(clock())
         self.own_bytes = 0
@@ -117,9 +119,10 @@ class Exchange:
 
     def _response(self, message: Response) -> None:
         """To the link that asked; an answer to a question of an earlier link would be taken for another one's."""
-        if self.link is not None and message.key in self.link.asked:
-            self.link.asked.discard(message.key)
-            self.link.send(message.line)
+        link = self.link or self.leaving
+        if link is not None and message.key in link.asked:
+            link.asked.discard(message.key)
+            link.send(message.line, is_last_word=True)
 
     def _hand_over(self, key: str) -> None:
         if self.link is not None:
@@ -162,10 +165,23 @@ class Exchange:
         for line, key in self.resume.attach():
             link.send(line, key)
 
+    def report(self) -> None:
+        """Tell the daemon which answers the host has got."""
+        link = self.link or self.leaving
+        if link is not None:
+            for line, tag in self.resume.reports():
+                link.send(line, tag, is_last_word=True)
+
+    def hold(self, link: Link) -> None:
+        """`link` gets nothing new, but its daemon still works at what it has: the time without one has not begun."""
+        self.link, self.leaving = None, link
+        self.patience.is_alive = False
+        self.resume.detach()
+
     def detach(self, link: Link) -> None:
         """Nothing more goes out on `link`; what it had taken and not answered waits for the next one."""
-        if self.link is link:
-            self.link = None
+        if link in (self.link, self.leaving):
+            self.link = self.leaving = None
             self.patience.down_since = self._clock()
             self.patience.is_alive = False
             self.resume.detach()

@@ -60,7 +60,7 @@ class Link:
         self.is_welcome = False
         """The daemon has answered `welcome`: MCP lines may go both ways."""
         self.is_leaving = False
-        """The daemon said that it goes: nothing is sent any more, its last answers are still read."""
+        """The daemon said that it goes: no new line is sent, its last answers are still read."""
         self.asked: set[str] = set()
         """Ids of requests that the daemon made to the host on this link and that are unanswered."""
         self._connection = connection
@@ -80,10 +80,19 @@ class Link:
             return None
         return self._lines.feed(data) if data else None
 
-    def send(self, line: bytes, tag: str | None = None) -> None:
-        """Queue one line, newline included."""
-        if not self.is_leaving:
+    def send(self, line: bytes, tag: str | None = None, *, is_last_word: bool = False) -> None:
+        """Queue one line, newline included. A daemon that leaves is told last words only."""
+        if is_last_word or not self.is_leaving:
             self.outbox.push(line, tag)
+
+    def leave(self, *, lingers: bool) -> None:
+        """The daemon goes: nothing that is queued is sent. If it `lingers`, it listens to last words for a while.
+
+        Not after half a line: with its rest, the daemon would have a request that the next one must get.
+        """
+        self.is_leaving = True
+        self._is_deaf = self._is_deaf or not lingers or self.outbox.is_cut
+        self.outbox.clear()
 
     def flush(self) -> list[str]:
         """Write what the socket takes; return the tags of the lines that have gone out in full."""
@@ -105,7 +114,7 @@ class Link:
     @property
     def wants_to_write(self) -> bool:
         """Whether bytes are queued and the other end may still take them."""
-        return self.outbox.size > 0 and not self._is_deaf and not self.is_leaving
+        return self.outbox.size > 0 and not self._is_deaf
 
     def close(self) -> None:
         """End the connection."""

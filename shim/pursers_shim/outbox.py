@@ -13,6 +13,8 @@ class Outbox:
         self._lines: deque[tuple[memoryview, str | None]] = deque()
         self.size = 0
         """Bytes not yet written."""
+        self.is_cut = False
+        """Some bytes of the first line have been written and others have not."""
 
     def __repr__(self) -> str:
         return f"<Outbox {len(self._lines)} lines {self.size} bytes>"
@@ -21,6 +23,11 @@ class Outbox:
         """Append one line, newline included."""
         self._lines.append((memoryview(line), tag))
         self.size += len(line)
+
+    def clear(self) -> None:
+        """Forget what is queued."""
+        self._lines.clear()
+        self.size = 0
 
     def write(self, taking: Callable[[memoryview], int], most: int) -> list[str]:
         """Offer up to `most` bytes of the first line to `taking`, once; return its tag if the line is now complete.
@@ -32,6 +39,7 @@ class Outbox:
         rest, tag = self._lines[0]
         taken = taking(rest[:most])
         self.size -= taken
+        self.is_cut = taken < len(rest) if taken else self.is_cut
         if taken < len(rest):
             self._lines[0] = (rest[taken:], tag)
             return []

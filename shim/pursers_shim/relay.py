@@ -14,7 +14,7 @@ from pursers_shim.host import BROKEN, HANG_UP, Host, HostGone
 from pursers_shim.link import Link, Refusal, Welcome, greeting, hello
 from pursers_shim.message import PRIVATE_PREFIX, parse
 from pursers_shim.resume import TOOL_CALL
-from pursers_shim.wire import DRAIN, EXIT, RESTART, STOP, LineTooLong
+from pursers_shim.wire import DRAIN, DRAINED, EXIT, FENCE, RESTART, STOP, LineTooLong, notification
 
 __all__ = ["Relay"]
 
@@ -31,7 +31,17 @@ HANG_UP_GRACE = 1.0
 """Seconds between the host's death and ours while its last lines wait for a daemon that does not take them."""
 
 LEAVE_GRACE = 2.0
-"""Seconds that a daemon which said that it leaves may keep the link open."""
+"""Seconds that a daemon which said that it leaves may keep the link open, beyond the time that it asked for."""
+
+LONGEST_DRAIN = 60.0
+"""Seconds that it may ask for, so that its running calls can end."""
+
+_STOPPED = Trouble(
+    "The daemon was stopped with `pursersctl stop`.", "Start it with: pursersctl start", is_hopeless=True
+)
+_FENCED = Trouble(
+    "Another link has taken over this conversation.", "Call again: this one goes on as a new conversation."
+)
 
 
 class Relay:
@@ -59,6 +69,8 @@ class Relay:
         """The daemon refused us for good: ask again only when the host wants something."""
         self._is_restarting = False
         """The daemon said that another one follows it."""
+        self._is_stopping = False
+        """The daemon said that none follows it, and has calls in progress."""
         self._is_done = False
         self._input_open = True
         self._leave_at = NEVER
@@ -140,9 +152,7 @@ class Relay:
             exchange.resume.delivered(key, self._clock())
         if not self._host.outbox.size:
             exchange.own_bytes = 0
-        if exchange.link is not None:
-            for line, tag in exchange.resume.reports():
-                exchange.link.send(line, tag)
+        exchange.report()
         for tag in link.flush() if link is not None else ():
             exchange.resume.was_sent(tag)
 
@@ -207,14 +217,30 @@ class Relay:
         if method == EXIT:
             self._is_done = True
         elif method == DRAIN and not link.is_leaving:
-            reason = params.get("reason") if isinstance(params, dict) else None
-            link.is_leaving = True
-            self._link_over_at = self._clock() + LEAVE_GRACE
-            self._is_restarting = reason == RESTART
-            self._exchange.detach(link)
-            if reason == STOP:
-                text = "The daemon was stopped with `pursersctl stop`."
-                self._exchange.fail_all(Trouble(text, "Start it with: pursersctl start", is_hopeless=True))
+            told = params if isinstance(params, dict) else {}
+            self._leaves(link, told.get("reason"), _seconds(told.get("limit_s")))
+        elif method == FENCE:
+            self._exchange.fail_all(_FENCED)
+            self._exchange.resume.forget()
+
+    def _leaves(self, link: Link, reason: object, limit: float) -> None:
+        """The daemon goes. With a limit it first ends the calls that it has; what is new waits for the next one."""
+        link.leave(lingers=limit > 0)
+        self._is_restarting = reason == RESTART
+        self._is_stopping = reason == STOP
+        self._link_over_at = self._clock() + LEAVE_GRACE + min(limit, LONGEST_DRAIN)
+        if limit > 0:
+            self._exchange.hold(link)
+            link.send(notification(DRAINED, {}), is_last_word=True)
+        else:
+            self._gone(link)
+
+    def _gone(self, link: Link) -> None:
+        """No answer comes on this link any more."""
+        self._exchange.detach(link)
+        if self._is_stopping:
+            self._is_stopping = False
+            self._exchange.fail_all(_STOPPED)
 
     # --- links come and go ---
 
@@ -232,7 +258,12 @@ class Relay:
             self._link.send(hello(self._facts, self._exchange.resume.hello(now)))
 
     def _drop(self, link: Link) -> None:
-        self._exchange.detach(link)
+        self._gone(link)
         link.close()
         self._link = None
         self._link_over_at = NEVER
+
+
+def _seconds(value: object) -> float:
+    """What a message calls a length of time; 0 for anything else."""
+    return float(value) if isinstance(value, (int, float)) and value > 0 else 0.0

@@ -121,6 +121,10 @@ class Resume:
         """Remember what the daemon calls this conversation."""
         self._known = {name: welcome.get(name) for name in ("conversation", "daemon_epoch", "link_epoch")}
 
+    def forget(self) -> None:
+        """The next link begins a conversation of its own."""
+        self._known = {}
+
     def hello(self, now: float) -> dict[str, object] | None:
         """The `resume` member of the next hello, or None if no daemon has welcomed us yet."""
         if not self._known:

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 __all__ = [
     "DELIVERED",
     "DRAIN",
+    "DRAINED",
     "ENV_EXACT",
     "ENV_PREFIXES",
     "EXIT",
+    "FENCE",
     "HELLO",
     "HELLO_TIMEOUT",
     "IDLE",
@@ -52,7 +54,16 @@ KIND = "pursers"
 HELLO, WELCOME, REFUSE = "hello", "welcome", "refuse"
 
 DRAIN = "pursers/drain"
-"""daemon → shim: the daemon is leaving. params: {"reason": RESTART | STOP | IDLE}. The link ends right after it."""
+"""daemon → shim: the daemon is leaving. params: {"reason": RESTART | STOP | IDLE, "limit_s": seconds}.
+
+With a limit, calls in progress may end first, and the shim answers DRAINED; without, the link ends right after it.
+"""
+
+DRAINED = "pursers/drained"
+"""shim → daemon: nothing new comes on this link any more. params: {}."""
+
+FENCE = "pursers/fence"
+"""daemon → shim: a newer link carries this conversation, this one has no effect any more. params: {"link_epoch": n}."""
 
 RESTART, STOP, IDLE = "restart", "stop", "idle"
 

@@ -9,11 +9,15 @@ import anyio
 import pytest
 from mcp.server.mcpserver import Context
 
+from pursersd import app
+from pursersd.conversation import link
 from pursersd.errors import OwnershipError
 from pursersd.tools import server as tools
 from unit.running_app import PATIENCE, RunningApp, running
 
 pytestmark = pytest.mark.anyio
+
+DRAINED = {"jsonrpc": "2.0", "method": "pursers/drained", "params": {}}
 
 
 @pytest.fixture
@@ -48,6 +52,8 @@ async def test_a_signal_makes_it_leave_in_order(number: int, reason: str) -> Non
     async with running() as daemon, daemon.shim() as (shim, _):
         await ready(daemon)
         os.kill(os.getpid(), number)
+        assert (await shim.next())["params"] == {"reason": reason, "limit_s": app.RESTART_LIMIT}
+        await shim.say(DRAINED)
         assert (await shim.next())["params"] == {"reason": reason}
         assert await shim.next() is None
         await gone(daemon)
@@ -117,10 +123,38 @@ async def test_draining_lets_a_running_call_finish(tool: Tool) -> None:
         await shim.request(1, "tools/call", name="block", arguments={})
         await tool.runs.wait()
         await client.ask("stop", reason="stop", drain=True)
+        assert (await shim.next())["params"] == {"reason": "stop", "limit_s": app.STOP_LIMIT}
         assert (await client.ask("ping"))["state"] == "draining"
+        async with daemon.shim() as (_, refusal):
+            assert (refusal["code"], refusal["retryable"]) == ("draining", True)
+        # What crossed the news on its way is done as well: the shim does not take it back.
+        await shim.request(2, "tools/call", name="block", arguments={})
+        await shim.say(DRAINED)
         tool.go.set()
         assert (await shim.next())["result"]["structuredContent"] == {"done": True}
+        assert (await shim.next())["result"]["structuredContent"] == {"done": True}
         assert (await shim.next())["params"] == {"reason": "stop"}
+        await gone(daemon)
+
+
+async def test_a_call_that_does_not_end_is_left_to_the_next_daemon(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "RESTART_LIMIT", 0.05)
+    async with running() as daemon, daemon.shim() as (shim, _):
+        await shim.shake_hands()
+        await shim.request(1, "tools/call", name="block", arguments={})
+        await tool.runs.wait()
+        daemon.app.leave("restart", True)
+        assert [(await shim.next())["method"], (await shim.next())["method"]] == ["pursers/drain"] * 2
+        assert await shim.next() is None
+        await gone(daemon)
+
+
+async def test_a_shim_that_does_not_say_that_it_holds_its_work_delays_us_a_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link, "DRAIN_TIMEOUT", 0.02)
+    async with running() as daemon, daemon.shim():
+        daemon.app.leave("restart", True)
         await gone(daemon)
 
 

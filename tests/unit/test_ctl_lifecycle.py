@@ -235,7 +235,7 @@ def test_restart_replaces_the_daemon_and_lets_no_shim_start_one_meanwhile(
     with ScriptedDaemon(home.folder, answers=WELL) as old:
         lifecycle.restart(place, {})
         (request,) = stop_requests(old)
-        assert request["params"] == {"drain": False, "reason": "restart"}
+        assert request["params"] == {"drain": True, "reason": "restart"}
         assert request["seen"] == {"starting_allowed_to": os.getpid(), "stopped": False}
         ((started_by, _, new),) = starter
         assert started_by == "user"

@@ -73,6 +73,7 @@ async def test_the_newest_link_of_a_conversation_is_the_live_one() -> None:
         async with daemon.shim(resume=resume) as (new, second):
             assert second["conversation"] == first["conversation"]
             assert second["link_epoch"] == 2
+            assert await old.next() == {"jsonrpc": "2.0", "method": "pursers/fence", "params": {"link_epoch": 2}}
             assert await old.next() is None
             await new.shake_hands()
             (row,) = await daemon.ps()

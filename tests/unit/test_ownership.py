@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -16,6 +18,7 @@ from pursers_shim.dial import peer_uid
 from pursers_shim.launch import lock_holder
 from pursersd.errors import OwnershipError
 from pursersd.ownership import Ownership, take
+from pursersd.rules.fencing import Lock
 from scripted_daemon import short_home
 
 
@@ -214,3 +217,61 @@ def test_release_leaves_no_descriptor(place: paths.Place) -> None:
     ownership: Ownership = take(place)
     ownership.release()
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_lock_whose_file_was_removed_is_taken_again(place: paths.Place) -> None:
+    ownership = take(place)
+    try:
+        assert (ownership.is_held, ownership.has_socket) == (True, True)
+        Path(place.lock).unlink()
+        assert not ownership.is_held
+        assert ownership.regain() is Lock.HELD
+        assert (ownership.is_held, ownership.has_socket) == (True, True)
+        # Another process agrees, and asking again harms nothing.
+        assert ownership.regain() is Lock.HELD
+        assert holder_of(place.lock) == os.getpid()
+    finally:
+        ownership.release()
+    assert os.listdir(place.folder) == ["pursersd.lock"]
+
+
+def test_a_lock_that_another_daemon_made_anew_is_lost_and_its_socket_stays(place: paths.Place) -> None:
+    ownership = take(place)
+    shutil.rmtree(place.folder)
+    assert ownership.regain() is Lock.LOST
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(place.home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"ready\n"
+            assert ownership.regain() is Lock.TAKEN
+            assert (ownership.is_held, ownership.has_socket) == (False, False)
+            ownership.release()
+            assert Path(place.socket).exists()
+        finally:
+            holder.kill()
+
+
+def test_a_daemon_whose_lock_was_removed_is_not_replaced_as_long_as_it_listens(place: paths.Place) -> None:
+    """Also when it is stopped: the kernel takes the connection in its name."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(place.home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"ready\n"
+            Path(place.lock).unlink()
+            holder.send_signal(signal.SIGSTOP)
+            before = os.lstat(place.socket).st_ino
+            assert "whose lock was removed" in refused(place)
+            assert os.lstat(place.socket).st_ino == before
+            assert not Path(place.lock).exists()  # left for the one whose it is
+        finally:
+            holder.kill()
+
+
+def holder_of(lock: str) -> int:
+    """Who holds a lock, asked in another process: a look of ours would free it."""
+    code = "import sys; from pursers_shim.launch import lock_holder; print(lock_holder(sys.argv[1]) or 0)"
+    return int(subprocess.run([sys.executable, "-c", code, lock], capture_output=True, check=True).stdout)

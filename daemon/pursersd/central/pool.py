@@ -7,7 +7,7 @@ what a model asked for never queues behind them.
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +42,14 @@ CLOSE_PATIENCE = 5.0
 RESENDS = 2
 """How often a read is sent again after its connection broke."""
 
+Admit = Callable[[], Awaitable[None]]
+"""Returns when this process may still have an effect at Central; a daemon that has been replaced waits here for its end."""
+
+
+async def freely() -> None:
+    """Admit everything."""
+
+
 _NO_MEMBER = "board access denied"
 
 
@@ -67,8 +75,9 @@ class Counters:
 class Pool:
     """Calls of one credential, bounded and counted; knows whether Central answers and which boards exist."""
 
-    def __init__(self, key: PoolKey) -> None:
+    def __init__(self, key: PoolKey, admit: Admit = freely) -> None:
         self.key = key
+        self._admit = admit
         self.counters = Counters()
         self.last_error: CentralError | None = None
         """The error of the newest request; None when it was answered."""
@@ -102,6 +111,7 @@ class Pool:
     @asynccontextmanager
     async def listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:
         """Open a subscription stream (see CentralClient.listen)."""
+        await self._admit()
         try:
             async with self._client.listen(uris) as cues:
                 self.last_error = None
@@ -161,6 +171,7 @@ class Pool:
         return await self.call(tool, arguments, generation=generation)
 
     async def _send(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
+        await self._admit()
         self.counters.requests += 1
         self.counters.by_tool[tool] = self.counters.by_tool.get(tool, 0) + 1
         self.counters.in_flight += 1

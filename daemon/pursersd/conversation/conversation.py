@@ -89,6 +89,7 @@ class Conversation:
         self._state: State = "idle"
         self._state_since = self._created
         self._acknowledgements: dict[RequestId, Callable[[], Awaitable[None]]] = {}
+        self._acknowledging = 0
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id} {self.state} seat={self.seat_name or '–'} shim={self.origin.shim.pid}>"
@@ -136,9 +137,14 @@ class Conversation:
         return not self.ended.is_set() and self.origin.shim.is_alive
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a call other than a wait is running."""
-        return self._calls > self._waits
+    def waits(self) -> int:
+        """Waits in progress."""
+        return self._waits
+
+    @property
+    def is_acknowledging(self) -> bool:
+        """Whether Central is being told of delivered events."""
+        return self._acknowledging > 0
 
     def attach(self) -> int:
         """A link took over; returns its epoch, higher than that of every earlier link."""
@@ -307,7 +313,12 @@ class Conversation:
         """The shim wrote the answer to `request` to the host."""
         acknowledge = self._acknowledgements.pop(request, None)
         if acknowledge is not None and self.tasks is not None:
+            self._acknowledging += 1
             self.tasks.start_soon(self._acknowledge, acknowledge)
+
+    def forget_acknowledgement(self, request: RequestId) -> bool:
+        """Nobody will tell of the delivery of this answer; whether it was to be acknowledged."""
+        return self._acknowledgements.pop(request, None) is not None
 
     async def _acknowledge(self, acknowledge: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -316,6 +327,8 @@ class Conversation:
         except CentralError as error:
             # The events stay unacknowledged at Central: the seat's next wait without a cursor brings them again.
             log.warning("%s: events were delivered but not acknowledged: %s", self.id, error)
+        finally:
+            self._acknowledging -= 1
 
     # --- for people -------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,17 @@ class Link:
         self._ids = RequestIds()
         self._sending = anyio.Lock()
         self._is_open = True
+        self._is_draining = False
+        self._drained = anyio.Event()
+        self._calls: set[RequestId] = set()
+        """The tool calls in progress, by the server's ids."""
+        self._farewell: bytes | None = None
         self._scope = anyio.CancelScope()
+
+    async def greet(self, line: bytes) -> None:
+        """Send the welcome, before any other line. Raises what a broken stream raises."""
+        async with self._sending:
+            await self._stream.send(line)
 
     async def serve(self, server: Server[Conversation], early: list[bytes | wire.LineTooLong]) -> None:
         """Relay between the socket and the MCP server until the socket ends, `close` or cancellation.
@@ -78,6 +88,32 @@ class Link:
                     tasks.cancel_scope.cancel()
         finally:
             self._is_open = False
+            self._drained.set()
+        if self._farewell is not None:
+            with anyio.move_on_after(DRAIN_TIMEOUT):
+                await self._send(self._farewell)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call other than a wait is in progress, or an answer that the host has is not yet acknowledged."""
+        return len(self._calls) > self.conversation.waits or self.conversation.is_acknowledging
+
+    async def drain(self, reason: str, limit_s: float) -> None:
+        """Tell the shim to hold what is new; returns when nothing new can come any more.
+
+        Calls in progress go on and are answered, but for those that the next daemon can answer as well and better:
+        an answer whose delivery we would have to acknowledge (RB-DEL) is left to it, because nobody may be here by then.
+        """
+        self._is_draining = True
+        with anyio.move_on_after(DRAIN_TIMEOUT):
+            await self.tell(wire.notification(wire.DRAIN, {"reason": reason, "limit_s": limit_s}))
+            await self._drained.wait()
+
+    def replace(self, epoch: int) -> None:
+        """A newer link carries the conversation: this one has no effect from now on, is told so, and ends (RB-OWN-001)."""
+        self._is_open = False
+        self._farewell = wire.notification(wire.FENCE, {"link_epoch": epoch})
+        self._scope.cancel()
 
     async def close(self, farewell: bytes | None = None) -> None:
         """End the link after `farewell`; answers that come later are not sent: the next link will ask again."""
@@ -144,15 +180,21 @@ class Link:
         if isinstance(message, JSONRPCRequest):
             own = self._ids.assign(message.id)
             self.conversation.renamed(message.id, own)
+            if message.method == "tools/call":
+                self._calls.add(own)
             message = message.model_copy(update={"id": own})
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             cancelled = self._ids.translate_cancel(message)
             if cancelled is None:
                 return
+            self._calls.discard((cancelled.params or {})["requestId"])
             message = cancelled
         await streams.to_server.send(SessionMessage(message))
 
     def _take_own(self, head: _Head) -> None:
+        if head.method == wire.DRAINED:
+            self._drained.set()
+            return
         if head.method == wire.DELIVERED:
             try:
                 delivered = msgspec.json.decode(head.params, type=_Delivered)
@@ -179,6 +221,9 @@ class Link:
         own_id: RequestId | None = getattr(message, "id", None)
         if own_id is not None and not isinstance(message, JSONRPCRequest):
             host_id = self._ids.release(own_id)
+            self._calls.discard(own_id)
+            if self._is_draining and self.conversation.forget_acknowledgement(own_id):
+                return
             self.conversation.renamed(own_id, host_id)
             message = message.model_copy(update={"id": host_id})
         if self._is_open:

@@ -50,11 +50,6 @@ class Conversations:
         """Seconds without any conversation; 0 while there is one."""
         return 0.0 if self._all else time.monotonic() - self._empty_since
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a call other than a wait is running anywhere."""
-        return any(conversation.is_busy for conversation in self._all.values())
-
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Serve until cancelled."""
         async with anyio.create_task_group() as tasks:

@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import CentralStatus
-from pursersd.central.pool import Pool, PoolKey
+from pursersd.central.pool import Admit, Pool, PoolKey, freely
 from pursersd.errors import CentralError, Forbidden, Unauthenticated
 from pursersd.feed.feed import Feed
 from pursersd.rules.denials import Denials
@@ -71,8 +71,10 @@ def _state(error: Exception | None, used: bool) -> Literal["connecting", "ready"
 class Centrals:
     """Opens a Central for its first user and closes it after its last; `run()` owns every task below."""
 
-    def __init__(self, held: Held | None = None) -> None:
+    def __init__(self, held: Held | None = None, admit: Admit = freely) -> None:
+        """`admit` returns when a call may go to a Central (see Pool)."""
         self._held = held
+        self._admit = admit
         self.denials = Denials()
         """Boards that refused, for all conversations: a refusal belongs to a credential and a role."""
         self._open: dict[PoolKey, Central] = {}
@@ -93,7 +95,7 @@ class Centrals:
         """The Central for `key`, kept open until `conversation` calls `release`."""
         central = self._open.get(key)
         if central is None:
-            pool = Pool(key)
+            pool = Pool(key, self._admit)
             seats = Seats(pool, self._held)
             central = self._open[key] = Central(pool, seats, Feed(pool, seats), anyio.CancelScope())
             assert self._tasks is not None, "Centrals.run() is not running"

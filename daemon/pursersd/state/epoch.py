@@ -19,17 +19,38 @@ def raise_epoch(folder: Path) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         epoch = (_read(file) if file.exists() else 0) + 1
-        fresh = folder / "epoch.new"
+    except OSError as error:
+        raise _unusable(folder, error) from error
+    restore_epoch(folder, epoch)
+    return epoch
+
+
+def read_epoch(folder: Path) -> int | None:
+    """The count on disk; None if there is none that can be read."""
+    try:
+        return _read(folder / "epoch")
+    except (OSError, OwnershipError):
+        return None
+
+
+def restore_epoch(folder: Path, epoch: int) -> None:
+    """Write the count. Raises OwnershipError for a folder that cannot be written."""
+    fresh = folder / "epoch.new"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(fresh, "w", encoding="ascii") as out:
             out.write(f"{epoch}\n")
             out.flush()
             os.fsync(out.fileno())
-        os.replace(fresh, file)
+        os.replace(fresh, folder / "epoch")
     except OSError as error:
-        raise OwnershipError(
-            f"The state folder {folder} cannot be written: {error.strerror}. Make it writable for you and start again."
-        ) from error
-    return epoch
+        raise _unusable(folder, error) from error
+
+
+def _unusable(folder: Path, error: OSError) -> OwnershipError:
+    return OwnershipError(
+        f"The state folder {folder} cannot be written: {error.strerror}. Make it writable for you and start again."
+    )
 
 
 def _read(file: Path) -> int:

@@ -1,0 +1,83 @@
+"""fence: a daemon that is the daemon no more has no effect, leaves and says why."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from pursersd import fence
+from pursersd.errors import OwnershipError
+from unit.running_app import PATIENCE, RunningApp, running
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fence, "LOOK", 0.02)
+
+
+def epoch_file(daemon: RunningApp) -> Path:
+    return Path(str(daemon.place.home), "state", "epoch")
+
+
+Damage = Callable[[RunningApp], object]
+
+
+async def leaves_after(damage: Damage) -> None:
+    """Its shims are told to look for the next one at once."""
+    async with running() as daemon, daemon.shim() as (shim, _):
+        damage(daemon)
+        assert (await shim.next())["params"] == {"reason": "restart"}
+        assert await shim.next() is None
+        with anyio.fail_after(PATIENCE):
+            await daemon.left.wait()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda daemon: epoch_file(daemon).write_text("9\n"), "newer pursersd has counted epoch 9"),
+        (lambda daemon: os.unlink(daemon.place.socket), "nobody reaches"),
+        (lambda daemon: shutil.rmtree(daemon.place.folder), "nobody reaches"),
+    ],
+    ids=["a higher epoch", "no socket", "no folder"],
+)
+async def test_it_leaves_and_says_why(damage: Damage, words: str) -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        await leaves_after(damage)
+    assert caught.group_contains(OwnershipError, match=words)
+
+
+@pytest.mark.parametrize("restored", ["", "0\n", None])
+async def test_a_count_that_went_back_is_written_again(restored: str | None) -> None:
+    async with running() as daemon:
+        async with daemon.control():
+            pass  # it has started
+        if restored is None:
+            shutil.rmtree(epoch_file(daemon).parent)
+        else:
+            epoch_file(daemon).write_text(restored)
+        with anyio.fail_after(PATIENCE):
+            while not epoch_file(daemon).exists() or epoch_file(daemon).read_text() != "1\n":
+                await anyio.sleep(0.005)
+        assert not daemon.left.is_set()
+
+
+async def test_a_removed_lock_is_taken_again_and_nobody_notices() -> None:
+    async with running() as daemon, daemon.shim() as (shim, _):
+        lock = daemon.place.lock
+        os.unlink(lock)
+        with anyio.fail_after(PATIENCE):
+            while os.path.basename(lock) not in os.listdir(daemon.place.folder):
+                await anyio.sleep(0.005)
+        await shim.shake_hands()
+        assert not daemon.left.is_set()
