@@ -16,6 +16,7 @@ LAYERS = {
     "pursers_shim.wire": 1,
     "pursers_shim.paths": 1,
     "pursers_shim.launch": 1,
+    "pursers_shim.starts": 1,
     "pursers_shim.message": 1,
     "pursers_shim.dial": 2,
     "pursers_shim.resume": 2,
@@ -31,6 +32,7 @@ LAYERS = {
     "pursersd.clock": 10,
     "pursersd.errors": 10,
     "pursersd.ids": 10,
+    "pursersd.installed": 10,
     "pursersd.secret": 10,
     "pursersd.settings": 12,
     "pursersd.rules": 11,
@@ -55,12 +57,20 @@ LAYERS = {
 
 # What a program may use of another one: nothing else may cross.
 CROSSING = {
-    "pursersd": ("pursers_shim", "pursers_shim.wire", "pursers_shim.paths", "pursers_shim.dial", "pursers_shim.launch"),
+    "pursersd": (
+        "pursers_shim",
+        "pursers_shim.wire",
+        "pursers_shim.paths",
+        "pursers_shim.dial",
+        "pursers_shim.launch",
+        "pursers_shim.starts",
+    ),
     "pursersctl": (
         "pursers_shim",
         "pursers_shim.wire",
         "pursers_shim.paths",
         "pursers_shim.dial",
+        "pursers_shim.starts",
         "pursersd",
         "pursersd.api",
         # The stored doors belong to the user and not to the daemon: they are shown and forgotten without one.

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pursers_shim import __version__, dial, paths, wire
+from pursers_shim import __version__, dial, paths, starts, wire
 from pursers_shim.paths import Place
 from pursersctl.errors import Busy, CommandError, Failed, NotRunning, Refused
 from pursersd import api
@@ -70,9 +70,20 @@ def read(result: bytes, kind: type[Answer]) -> Answer:
 def not_running(place: Place) -> NotRunning:
     """The error that says that there is no daemon, and whether anybody may start one automatically."""
     text = "pursersd is not running. Start it with: pursersctl start"
+    text += _failed_starts(place)
     if os.path.lexists(place.stopped):
         text += "\nIt was stopped with pursersctl stop, so no shim starts it by itself."
     return NotRunning(text)
+
+
+def _failed_starts(place: Place) -> str:
+    """Why there is none, if the last one did not leave in order; `starts` forgets those that did."""
+    before = starts.read(place)
+    words = starts.last_words(place.start_log) if before else ""
+    if before is None or not (words or before.count >= starts.LOOP):
+        return ""
+    which = f"The last {before.count} starts" if before.count > 1 else "The last start"
+    return f"\n{which} failed: {words or before.words or 'it printed nothing. See: pursersctl logs'}"
 
 
 def no_answer(place: Place) -> CommandError:

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 
+from pursers_shim import starts
 from pursers_shim.paths import PathError, place
 from pursersd import __version__, log
 from pursersd.api import log_file
@@ -50,6 +51,7 @@ def _serve(ownership: Ownership, options: argparse.Namespace) -> int:
         logging.getLogger(__name__).error("%s", error)
         print(f"pursersd: {error}", file=sys.stderr)
         return 1
+    starts.forget(ownership.place)
     return 0
 
 

@@ -11,12 +11,14 @@ import msgspec
 import psutil
 from anyio.abc import SocketStream
 
-from pursers_shim import wire
-from pursersd import __version__, api, door_join
+from pursers_shim import starts, wire
+from pursers_shim.paths import Place
+from pursersd import __version__, api, door_join, health
 from pursersd.conversation.registry import Conversations
 from pursersd.errors import PursersError
 from pursersd.feed.centrals import Centrals
 from pursersd.health import warnings
+from pursersd.installed import installed
 from pursersd.state.stats import StatsWriters
 
 log = logging.getLogger(__name__)
@@ -35,8 +37,7 @@ class Control:
         stats: StatsWriters,
         *,
         epoch: int,
-        home: str | None,
-        socket: str,
+        place: Place,
         log_path: str | None,
         started_by: Literal["auto", "user", "service"],
         stop: Stop,
@@ -45,8 +46,7 @@ class Control:
         self._centrals = centrals
         self._stats = stats
         self._epoch = epoch
-        self._home = home
-        self._socket = socket
+        self._place = place
         self._log_path = log_path
         self._started_by = started_by
         self._stop = stop
@@ -158,16 +158,25 @@ class Control:
                 epoch=self._epoch,
                 state="draining" if self.is_draining else "ready",
                 uptime_s=round(time.monotonic() - self._started, 3),
-                home=self._home,
-                socket=self._socket,
+                home=self._place.home,
+                socket=self._place.socket,
                 log=self._log_path,
                 started_by=self._started_by,
                 rss_bytes=psutil.Process().memory_info().rss,
             ),
             centrals=centrals,
             conversations=len(rows),
-            warnings=warnings(centrals, rows, self._stats.rows()),
+            warnings=[*self._of_ourselves(rows), *warnings(centrals, rows, self._stats.rows())],
         )
+
+    def _of_ourselves(self, rows: list[api.SeatRow]) -> list[api.Warning]:
+        now = time.time()
+        found = health.of_installation(__version__, installed(), time.monotonic() - self._started)
+        found += health.of_shims(__version__, rows)
+        before = starts.read(self._place)
+        if before is not None and before.recent(now).count >= starts.LOOP:
+            found += health.of_starts(before.count, now - before.last, before.words)
+        return found
 
     def stats(self) -> api.StatsFiles:
         """What was counted and is not written yet."""

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
+from pursers_shim import starts
 from pursers_shim.launch import daemon_environment, lock_holder, spawn_detached, take_lock
 from pursers_shim.paths import HOME_VARIABLE, PathError, Place, check_folder, place
 
@@ -42,16 +43,6 @@ FIRST_DELAY, LAST_DELAY = 0.05, 2.0
 
 STARTING_DELAY = 0.1
 """Longest pause in the first START_LIMIT seconds: a daemon starts in about one second, and somebody waits for it."""
-
-RESTART_FIRST, RESTART_LAST, RESTART_LAST_FAILED = 0.2, 5.0, 60.0
-"""Seconds between two starts of a daemon that keeps ending: doubles from the first to the last. The latter is longer
-when the daemon did not come up at all, since then a person must do something."""
-
-RESTART_MEMORY = 60.0
-"""Seconds that a daemon must have lived for its earlier ends to be forgotten."""
-
-LAST_WORDS = 300
-"""Characters of a failed daemon's output that are shown."""
 
 
 class DialError(Exception):
@@ -142,11 +133,11 @@ def start(
         return None
     try:
         now = clock()
-        starts, may_at = _recent_starts(held, now)
-        if daemon_pid(where) is not None or (patient and now < may_at):
+        before = (starts.read(where) or starts.Starts()).recent(now)
+        if daemon_pid(where) is not None or (patient and now < before.last + before.delay):
             os.close(held)
             return None
-        _note_start(held, starts + 1 if patient else 0, now)
+        starts.note_start(where, before.count + 1 if patient else 0, now)
         argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]
         spawn_detached(argv, daemon_environment(environ), where.start_log)
     except OSError:
@@ -275,8 +266,8 @@ class Dialer:
 
     def _release(self, *, came_up: bool = False) -> None:
         if self._start_lock is not None:
-            if came_up:
-                _note_success(self._start_lock)
+            if came_up and self._place is not None:
+                starts.note_success(self._place)
             os.close(self._start_lock)
             self._start_lock = None
 
@@ -297,19 +288,16 @@ def _starting(where: Place | None) -> Trouble:
     """A daemon was started and is not there yet; what it printed, if anything, says why."""
     if where is None:
         return Trouble("The daemon is starting.", _LOOK)
-    words = _last_words(where.start_log)
+    words = starts.last_words(where.start_log)
+    action = f"Try again; if that does not help, read {where.start_log} or run: pursersctl start"
+    before = starts.read(where)
+    if before is not None and before.count >= starts.LOOP and lock_holder(where.start_log) is None:
+        pause = max(before.last + before.delay - time.time(), 0)
+        text = f"The daemon was started {before.count} times in a row and ended each time. "
+        text += f"It printed: {words or before.words}" if words or before.words else "It printed nothing."
+        return Trouble(f"{text} The next start is in {pause:.0f} s.", action, is_hopeless=True)
     text = f"The daemon was started but is not ready. It printed: {words}" if words else "The daemon is still starting."
-    return Trouble(text, f"Try again; if that does not help, read {where.start_log} or run: pursersctl start")
-
-
-def _last_words(path: str) -> str:
-    try:
-        with open(path, "rb") as log:
-            log.seek(max(os.fstat(log.fileno()).st_size - 4096, 0))
-            lines = log.read().decode("utf-8", "replace").split("\n")
-    except OSError:
-        return ""
-    return next((line.strip()[-LAST_WORDS:] for line in reversed(lines) if line.strip()), "")
+    return Trouble(text, action)
 
 
 def _path_trouble(wrong: PathError) -> Trouble:
@@ -342,25 +330,3 @@ def peer_uid(link: socket.socket) -> int:
     else:
         credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # struct ucred: pid, uid, gid
     return int.from_bytes(credentials[4:8], sys.byteorder)
-
-
-def _recent_starts(held: int, now: float) -> tuple[int, float]:
-    """How many starts followed closely on one another, and when the next may follow; the start lock's file tells it."""
-    words = os.pread(held, 64, 0).split()
-    if len(words) != 3 or not all(word.isdigit() for word in words):
-        return 0, 0.0
-    starts, last, came_up = int(words[0]), int(words[1]) / 1000, words[2] == b"1"
-    longest = RESTART_LAST if came_up else RESTART_LAST_FAILED
-    delay = min(RESTART_FIRST * 2 ** (starts - 1), longest) if starts else 0.0
-    return (starts, last + delay) if 0 <= now - last < delay + RESTART_MEMORY else (0, 0.0)
-
-
-def _note_start(held: int, starts: int, now: float) -> None:
-    os.ftruncate(held, 0)
-    os.pwrite(held, b"%d %d 0" % (starts, now * 1000), 0)
-
-
-def _note_success(held: int) -> None:
-    """The daemon that was started last came up."""
-    noted = os.pread(held, 64, 0)
-    os.pwrite(held, b"1", len(noted) - 1)

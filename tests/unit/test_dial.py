@@ -13,6 +13,7 @@ import pytest
 
 import fake_daemon
 from pursers_shim import dial
+from pursers_shim import starts as record
 from pursers_shim.dial import Absent, Busy, Dialer, WrongPeer, connect, daemon_pid, start
 from pursers_shim.launch import lock_holder
 from pursers_shim.paths import PathError, Place, place
@@ -225,13 +226,13 @@ def test_a_daemon_that_does_not_come_up_is_started_ever_more_slowly(starts: Star
     clock = Clock(starts, 1_000_000.0)
     gaps = [clock.until_started() for _ in range(12)]
     assert gaps[:7] == pytest.approx([0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4], abs=0.0635)
-    assert gaps[-2:] == pytest.approx([dial.RESTART_LAST_FAILED] * 2, abs=0.0635)
+    assert gaps[-2:] == pytest.approx([record.RESTART_LAST_FAILED] * 2, abs=0.0635)
     # A person who asks is not put off, and begins anew.
     assert clock.is_started(patient=False)
     assert clock.until_started() == 0
     assert clock.until_started() > 0
     # What lies long ago is forgotten.
-    clock.now += dial.RESTART_MEMORY + 1
+    clock.now += record.RESTART_MEMORY + 1
     assert clock.until_started() == 0
 
 
@@ -246,7 +247,45 @@ def test_a_daemon_that_came_up_before_it_ended_is_started_again_sooner(starts: S
     (starts.root / "broken").write_text("no")
     clock.now = time.time()
     # Had it not come up, 25.6 seconds would have to pass.
-    assert 4 < clock.until_started() <= dial.RESTART_LAST + 0.0625
+    assert 4 < clock.until_started() <= record.RESTART_LAST + 0.0625
+
+
+def test_a_crash_loop_is_told_with_the_last_words_and_when_the_next_start_comes(starts: Starts) -> None:
+    (starts.root / "broken").write_text("pursersd: the epoch is damaged\n")
+    clock = Clock(starts, time.time() - 0.6)  # of which the first pauses take all
+    for _ in range(record.LOOP):
+        clock.until_started()
+    dialer = Dialer(starts.environ)
+    assert dialer.attempt() is None
+    trouble = dialer.trouble()
+    assert "started 3 times in a row" in trouble.text
+    assert "the epoch is damaged" in trouble.text
+    assert "next start is in" in trouble.text
+    assert trouble.is_hopeless
+    assert starts.count() == record.LOOP  # and none for the question
+
+
+def test_the_words_of_the_one_before_are_kept_while_the_next_one_says_nothing(starts: Starts) -> None:
+    (starts.root / "broken").write_text("pursersd: first\n")
+    clock = Clock(starts, 1_000_000.0)
+    clock.until_started()
+    (starts.root / "broken").write_text("")
+    clock.until_started()
+    found = record.read(starts.where)
+    assert found is not None
+    assert (found.count, found.came_up, found.words) == (2, False, "pursersd: first")
+    assert record.last_words(starts.where.start_log) == ""
+    record.forget(starts.where)
+    record.forget(starts.where)
+    assert record.read(starts.where) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"1 2", b"1 2 3 4\n", b"x y z\n", b"9" * 5000, b"\xff\xff \xff 1\n"])
+def test_a_record_that_is_none_counts_for_nothing(where: Place, content: bytes) -> None:
+    Path(where.starts).write_bytes(content)
+    assert record.read(where) is None
+    record.note_success(where)
+    assert Path(where.starts).read_bytes() == content
 
 
 def test_start_refuses_an_unsafe_folder(starts: Starts) -> None:

@@ -26,7 +26,7 @@ def test_the_place_depends_on_nothing_but_the_user() -> None:
 def test_a_private_home_moves_everything_together(root: Path) -> None:
     mine = place({"PURSERSD_HOME": f"{root}/a/../b/"})
     assert mine.home == f"{root}/b"
-    for path in (mine.socket, mine.lock, mine.start_lock, mine.start_log, mine.stopped):
+    for path in (mine.socket, mine.lock, mine.start_lock, mine.start_log, mine.starts, mine.stopped):
         assert os.path.dirname(path) == mine.folder == f"{root}/b/run"
 
 
