@@ -9,7 +9,8 @@ from pursers_shim import __version__
 from pursersctl import client, doors, output
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.logs import logs
-from pursersctl.ps import ps
+from pursersctl.ps import ended, ps
+from pursersctl.reap import reap
 from pursersctl.stats import stats
 from pursersctl.status import conversation, status
 from pursersd import api
@@ -56,17 +57,21 @@ def root(
 
 
 @app.command("ps")
-def ps_command(as_json: Json = False) -> None:
+def ps_command(
+    of_ended: Annotated[bool, typer.Option("--ended", help="Those that have ended, and why.")] = False,
+    as_json: Json = False,
+) -> None:
     """List the conversations: who waits, works or idles, on which board.
 
     \b
     Examples:
       pursersctl ps
+      pursersctl ps --ended
       COLUMNS=200 pursersctl ps | less -S
       pursersctl ps --json | jq -r '.seats[] | select(.state == "waiting").seat'
     """
     with output.reporting(as_json=as_json):
-        ps(client.where(os.environ), as_json=as_json)
+        (ended if of_ended else ps)(client.where(os.environ), as_json=as_json)
 
 
 @app.command("status")
@@ -159,6 +164,22 @@ def restart_command() -> None:
     """
     with output.reporting():
         restart(client.where(os.environ), os.environ)
+
+
+@app.command("reap")
+def reap_command(
+    yes: Annotated[bool, typer.Option("--yes", help="End what is found; without it, it is only listed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List what is there for nobody: shims without a host, conversations without a shim. Nothing whose host lives.
+
+    \b
+    Examples:
+      pursersctl reap
+      pursersctl reap --yes
+    """
+    with output.reporting(as_json=as_json):
+        reap(client.where(os.environ), really=yes, as_json=as_json)
 
 
 @app.command("logs")

@@ -21,7 +21,9 @@ CHUNK = 256 * 1024
 SKEW = "protocol"
 """Error code, here and in the daemon's `refuse`, for two versions that cannot talk."""
 
-Answer = TypeVar("Answer", api.Ps, api.Status, api.ConversationStatus, api.StatsFiles, api.Joined)
+Answer = TypeVar(
+    "Answer", api.Ps, api.Status, api.ConversationStatus, api.StatsFiles, api.Joined, api.Ended, api.Reap
+)
 
 
 class _Greeting(msgspec.Struct, frozen=True):
@@ -49,7 +51,7 @@ def ask(place: Place, verb: str, params: dict[str, object] | None = None, *, tim
     link = _connect(place, deadline)
     with link:
         try:
-            return _exchange(link, deadline, api.Request(id=1, verb=verb, params=params or {}))
+            return _exchange(place, link, deadline, api.Request(id=1, verb=verb, params=params or {}))
         except (TimeoutError, EOFError, ConnectionError) as error:
             raise no_answer(place) from error
         except (msgspec.DecodeError, wire.LineTooLong) as error:
@@ -125,7 +127,7 @@ def _connect(place: Place, deadline: float) -> socket.socket:
         time.sleep(RETRY_INTERVAL)
 
 
-def _exchange(link: socket.socket, deadline: float, request: api.Request) -> bytes:
+def _exchange(place: Place, link: socket.socket, deadline: float, request: api.Request) -> bytes:
     answers = _answers(link, deadline)
     hello = {
         "pursers": "hello",
@@ -135,7 +137,7 @@ def _exchange(link: socket.socket, deadline: float, request: api.Request) -> byt
         "pid": os.getpid(),
     }
     _send(link, deadline, wire.encode(hello))
-    _check_greeting(msgspec.json.decode(next(answers), type=_Greeting))
+    _check_greeting(place, msgspec.json.decode(next(answers), type=_Greeting))
     _send(link, deadline, msgspec.json.encode(request) + b"\n")
     for line in answers:
         reply = msgspec.json.decode(line, type=api.Reply)
@@ -147,12 +149,15 @@ def _exchange(link: socket.socket, deadline: float, request: api.Request) -> byt
     raise EOFError
 
 
-def _check_greeting(greeting: _Greeting) -> None:
+def _check_greeting(place: Place, greeting: _Greeting) -> None:
     if greeting.pursers == "welcome":
         return
     if greeting.pursers != "refuse":
         raise _skew(f"it answered hello with {greeting.pursers!r}")
-    text = f"pursersd refused: {greeting.text}"
+    pid = dial.daemon_pid(place)
+    text = f"pursersd{f' (pid {pid})' if pid else ''} refused: {greeting.text}"
+    if greeting.code == SKEW:
+        text += "\nOf such a daemon pursersctl can only say this, and end it: pursersctl restart, pursersctl stop"
     raise Busy(text, code=greeting.code) if greeting.retryable else Refused(text, code=greeting.code)
 
 

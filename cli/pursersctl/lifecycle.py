@@ -128,10 +128,14 @@ def _leave(place: Place, pid: int, *, drain: bool, reason: str) -> None:
         client.ask(place, "stop", {"drain": drain, "reason": reason})
     except NotRunning:
         return  # it was on its way out already
-    except Refused as error:
-        if error.code != client.SKEW:
+    except (Refused, Failed) as error:
+        if error.code not in (client.SKEW, "unknown_verb"):
             raise
-        _signal(place, pid, signal.SIGTERM)  # no common language but this one, which every version obeys
+        # No common language but this one, which every version obeys.
+        output.note(
+            f"pursersd (pid {pid}) is a version that pursersctl cannot talk to: it is told to leave with SIGTERM."
+        )
+        _signal(place, pid, signal.SIGTERM)
     if not _gone(place, pid, timeout):
         raise Busy(
             f"pursersd (pid {pid}) was told to stop but has not ended within {timeout:.0f} s. "

@@ -8,7 +8,7 @@ from pursersd import api
 UNKNOWN = "–"
 DEFAULT_WIDTH = 80
 
-PS_COLUMNS = (
+PS_COLUMNS: tuple[Column, ...] = (
     Column("SEAT", keep=100, least=12),
     Column("BOARD", keep=90, least=8),
     Column("ROLE", keep=40, least=6),
@@ -22,6 +22,31 @@ PS_COLUMNS = (
     Column("AGE", keep=30, right=True),
 )
 
+VERSION = Column("VERSION", keep=98)
+"""Shown when a shim's is not the daemon's."""
+
+ENDED_COLUMNS = (
+    Column("ENDED", keep=99, right=True),
+    Column("SEAT", keep=98, least=12),
+    Column("BOARD", keep=80, least=8),
+    Column("HOST", keep=90, least=8),
+    Column("PID", keep=60, right=True),
+    Column("SHIM", keep=50, right=True),
+    Column("LIVED", keep=70, right=True),
+    Column("LAST", keep=40, least=8),
+    Column("WHY", keep=100, least=20),
+)
+
+REAP_COLUMNS = (
+    Column("WHAT", keep=99),
+    Column("SEAT", keep=80, least=12),
+    Column("BOARD", keep=60, least=8),
+    Column("HOST", keep=70, least=8),
+    Column("PID", keep=75, right=True),
+    Column("SHIM", keep=90, right=True),
+    Column("WHY", keep=100, least=20),
+)
+
 STATE_STYLES = {"waiting": "green", "working": "cyan", "idle": "dim", "detached": "red"}
 CENTRAL_STYLES = {"ready": "green", "connecting": "yellow", "unreachable": "red", "refused": "red"}
 STARTED_BY = {"auto": "a shim (ends when nobody needs it)", "user": "you", "service": "the service manager"}
@@ -32,7 +57,27 @@ def ps(answer: api.Ps, width: int = DEFAULT_WIDTH) -> list[Line]:
     if not answer.seats:
         return [(("No conversations.", ""),)]
     rows = sorted(answer.seats, key=_order)
-    return [*table(PS_COLUMNS, [_seat_cells(row) for row in rows], width), *_poll_reasons(rows, width)]
+    columns, cells = PS_COLUMNS, [_seat_cells(row) for row in rows]
+    if answer.version and any(row.shim_version != answer.version for row in rows):
+        columns = (*PS_COLUMNS, VERSION)
+        for row, line in zip(rows, cells, strict=True):
+            line.append((_text(row.shim_version), "yellow" if row.shim_version != answer.version else ""))
+    return [*table(columns, cells, width), *_poll_reasons(rows, width)]
+
+
+def ended(answer: api.Ended, width: int = DEFAULT_WIDTH) -> list[Line]:
+    """The table of `pursersctl ps --ended`, the newest first."""
+    if not answer.ended:
+        return [(("No conversation has ended since this daemon started.", ""),)]
+    return table(ENDED_COLUMNS, [_ended_cells(row) for row in answer.ended], width)
+
+
+def reap(answer: api.Reap, width: int = DEFAULT_WIDTH) -> list[Line]:
+    """The table of `pursersctl reap`, and what happens to it."""
+    if not answer.found:
+        return [(("Nothing to end: everything has a living host.", ""),)]
+    advice = "They are being ended." if answer.ending else "Nothing was ended. End them with: pursersctl reap --yes"
+    return [*table(REAP_COLUMNS, [_reap_cells(row) for row in answer.found], width), (), ((advice, ""),)]
 
 
 def status(answer: api.Status, *, stopped: bool, version: str, width: int = DEFAULT_WIDTH) -> list[Line]:
@@ -96,6 +141,32 @@ def _seat_cells(row: api.SeatRow) -> list[Span]:
         (duration(row.since_s), ""),
         (_text(row.last_tool), ""),
         (duration(row.age_s), ""),
+    ]
+
+
+def _ended_cells(row: api.EndedRow) -> list[Span]:
+    return [
+        (duration(row.ago_s) + " ago", ""),
+        (_text(row.seat), ""),
+        (_text(row.board), ""),
+        (_text(row.host), ""),
+        (_text(row.host_pid), ""),
+        (_text(row.shim_pid), ""),
+        (duration(row.age_s), ""),
+        (_text(row.last_tool), ""),
+        (_text(row.reason), ""),
+    ]
+
+
+def _reap_cells(row: api.ReapRow) -> list[Span]:
+    return [
+        (row.kind, ""),
+        (_text(row.seat), ""),
+        (_text(row.board), ""),
+        (_text(row.host), ""),
+        (_text(row.host_pid), ""),
+        (_text(row.shim_pid), ""),
+        (_text(row.why), ""),
     ]
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 SCHEMA = 1
 
-Verb = Literal["ps", "status", "conversation", "stats", "stop", "ping", "join", "doors_changed"]
+Verb = Literal["ps", "status", "conversation", "stats", "stop", "ping", "join", "doors_changed", "ended", "reap"]
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
 
@@ -94,6 +94,58 @@ class Ps(msgspec.Struct, frozen=True, kw_only=True):
     """Answer to `ps`."""
 
     seats: list[SeatRow]
+    version: str = ""
+    """Of the daemon, to compare with that of each shim."""
+    schema: int = SCHEMA
+
+
+class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One conversation that has ended, as `pursersctl ps --ended` shows it."""
+
+    seat: str | None
+    board: str | None
+    role: str | None
+    host: str
+    host_pid: int | None
+    shim_pid: int
+    conversation: str
+    reason: str
+    """Why it ended."""
+    ago_s: float
+    """Seconds since then."""
+    age_s: float
+    """Seconds that it had lived with this daemon."""
+    last_tool: str | None
+    cwd: str
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `ended`: what this daemon remembers, the newest first."""
+
+    ended: list[EndedRow]
+    schema: int = SCHEMA
+
+
+class ReapRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is there for nobody."""
+
+    kind: Literal["shim", "conversation"]
+    """A shim's process and its conversation, or only a conversation that the daemon holds."""
+    why: str
+    seat: str | None
+    board: str | None
+    host: str
+    host_pid: int | None
+    shim_pid: int
+    conversation: str
+
+
+class Reap(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `reap`."""
+
+    found: list[ReapRow]
+    ending: bool
+    """Whether they are being ended, or only listed."""
     schema: int = SCHEMA
 
 

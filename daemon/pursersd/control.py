@@ -14,6 +14,7 @@ from anyio.abc import SocketStream
 from pursers_shim import starts, wire
 from pursers_shim.paths import Place
 from pursersd import __version__, api, door_join, health
+from pursersd.conversation.reaper import reap
 from pursersd.conversation.registry import Conversations
 from pursersd.errors import PursersError
 from pursersd.feed.centrals import Centrals
@@ -94,6 +95,11 @@ class Control:
                 result = self.stop(
                     str(request.params.get("reason", "stop")), drain=bool(request.params.get("drain", False))
                 )
+            case "ended":
+                result = api.Ended(ended=self._conversations.departures.rows())
+            case "reap":
+                really = request.params.get("yes") is True
+                result = api.Reap(found=reap(self._conversations, really=really), ending=really)
             case "join" | "doors_changed":
                 return await self._answer_about_doors(request)
             case other:
@@ -145,7 +151,7 @@ class Control:
 
     def ps(self) -> api.Ps:
         """Every conversation."""
-        return api.Ps(seats=self._conversations.rows())
+        return api.Ps(seats=self._conversations.rows(), version=__version__)
 
     def status(self) -> api.Status:
         """The daemon, its Centrals, and what an operator should know."""

@@ -53,7 +53,7 @@ def of_starts(count: int, age_s: float, words: str) -> list[Warning]:
         Warning(
             code="crash_loop",
             since_s=round(age_s, 3),
-            text=f"This daemon is the {count}th in a row; those before it ended by themselves.{said}",
+            text=f"This daemon is number {count} in a row; those before it ended by themselves.{said}",
             action="See why with: pursersctl logs",
         )
     ]

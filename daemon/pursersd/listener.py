@@ -18,7 +18,7 @@ from pursersd.control import Control
 from pursersd.conversation import hello as hellos
 from pursersd.conversation.conversation import Conversation, Origin
 from pursersd.conversation.hello import Hello, Refused
-from pursersd.conversation.identity import identify
+from pursersd.conversation.identity import behind, identify
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
 from pursersd.fence import Fence
@@ -129,7 +129,8 @@ class Listener:
         shim = identify(hello.pid, hello.started)
         if shim is None:
             raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
-        origin = Origin(shim, identify(hello.ppid, hello.parent_started), hello.cwd, hello.version)
+        host, wrappers = behind(hello.ppid, hello.parent_started)
+        origin = Origin(shim, host, hello.cwd, hello.version, wrappers)
         doors = self._doors(hello.env, hello.cwd)
         resume = hello.resume
         conversation = self._conversations.open(

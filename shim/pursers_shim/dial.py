@@ -194,7 +194,9 @@ class Dialer:
 
     def trouble(self) -> Trouble:
         """Why there is no link at this moment."""
-        return self._trouble or _starting(self._place)
+        if self._trouble is not None and (self._trouble.is_hopeless or self._refusal is not None):
+            return self._trouble
+        return _crash_loop(self._place) or self._trouble or _starting(self._place)
 
     def welcomed(self) -> None:
         """The daemon has taken us in: after the next loss try at once."""
@@ -289,15 +291,27 @@ def _starting(where: Place | None) -> Trouble:
     if where is None:
         return Trouble("The daemon is starting.", _LOOK)
     words = starts.last_words(where.start_log)
-    action = f"Try again; if that does not help, read {where.start_log} or run: pursersctl start"
-    before = starts.read(where)
-    if before is not None and before.count >= starts.LOOP and lock_holder(where.start_log) is None:
-        pause = max(before.last + before.delay - time.time(), 0)
-        text = f"The daemon was started {before.count} times in a row and ended each time. "
-        text += f"It printed: {words or before.words}" if words or before.words else "It printed nothing."
-        return Trouble(f"{text} The next start is in {pause:.0f} s.", action, is_hopeless=True)
     text = f"The daemon was started but is not ready. It printed: {words}" if words else "The daemon is still starting."
-    return Trouble(text, action)
+    return Trouble(text, _again(where))
+
+
+def _crash_loop(where: Place | None) -> Trouble | None:
+    """That every daemon that was started lately has ended, if so; hopeless unless one is on its way at this moment."""
+    before = starts.read(where) if where is not None else None
+    if where is None or before is None or before.recent(time.time()).count < starts.LOOP:
+        return None
+    words = starts.last_words(where.start_log) or before.words
+    said = f"printed: {words}" if words else "printed nothing."
+    if lock_holder(where.start_log) is not None or daemon_pid(where) is not None:
+        text = f"The daemon is starting, number {before.count} in a row. The one before {said}"
+        return Trouble(text, _again(where))
+    pause = max(before.last + before.delay - time.time(), 0)
+    text = f"The daemon was started {before.count} times in a row and ended each time. The last one {said}"
+    return Trouble(f"{text} The next start is in {pause:.0f} s.", _again(where), is_hopeless=True)
+
+
+def _again(where: Place) -> str:
+    return f"Try again; if that does not help, read {where.start_log} or run: pursersctl start"
 
 
 def _path_trouble(wrong: PathError) -> Trouble:

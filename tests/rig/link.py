@@ -11,7 +11,7 @@ from typing import Self
 
 import psutil
 
-from pursers_shim import wire
+from pursers_shim import __version__, wire
 from rig.speaker import TIMEOUT, Json, Speaker
 
 
@@ -65,7 +65,7 @@ def _hello(environment: Mapping[str, str]) -> Json:
         "pursers": "hello",
         "protocol": list(wire.PROTOCOL),
         "role": "shim",
-        "version": "rig",
+        "version": __version__,
         "pid": os.getpid(),
         "started": wire.process_start(os.getpid()),
         "ppid": parent,

@@ -1,12 +1,13 @@
 """Lines into a descriptor that takes little."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pursers_shim.outbox import Outbox
 
 
+@settings(deadline=None, derandomize=True, database=None)
 @given(st.lists(st.binary(min_size=1, max_size=30), max_size=10), st.data())
 def test_every_byte_goes_out_once_and_in_order(lines: list[bytes], data: st.DataObject) -> None:
     box, out, tags = Outbox(), bytearray(), []
@@ -40,6 +41,22 @@ def test_at_most_so_many_bytes_are_offered() -> None:
     while box.size:
         box.write(taking, 30)
     assert offered == [30, 30, 30, 10]
+
+
+def test_it_knows_whether_a_line_is_cut_and_forgets_what_is_queued() -> None:
+    box = Outbox()
+    box.push(b"one\n")
+    box.push(b"two\n")
+    assert not box.is_cut
+    box.write(lambda piece: 2, 10)
+    assert box.is_cut
+    box.write(lambda piece: 0, 10)
+    assert box.is_cut
+    box.write(len, 10)
+    assert not box.is_cut
+    box.clear()
+    assert box.size == 0
+    assert box.write(len, 10) == []
 
 
 def test_a_failed_write_changes_nothing() -> None:

@@ -37,9 +37,11 @@ class Origin:
 
     shim: ProcessIdentity
     host: ProcessIdentity | None
-    """The process that started the shim; None when it cannot be known."""
+    """The program behind the shim; None when it cannot be known."""
     cwd: str
     shim_version: str
+    wrappers: tuple[ProcessIdentity, ...] = ()
+    """Shells and package runners between the two: with them the host is gone as well."""
 
 
 class Conversation:

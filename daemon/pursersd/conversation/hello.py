@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from pursers_shim import wire
+from pursersd import __version__
 from pursersd.errors import PursersError
 
 
@@ -63,9 +64,22 @@ def parse(line: bytes) -> tuple[Hello, int]:
         raise Refused("bad_hello", f"The first line of a link must be a hello: {error}") from error
     version = wire.agreed_protocol(hello.protocol)
     if version is None:
-        raise Refused(
-            "protocol",
-            f"This pursersd speaks link protocol {wire.PROTOCOL[0]} to {wire.PROTOCOL[1]}, the other side "
-            f"{hello.protocol[0]} to {hello.protocol[1]}. Update the older one, then run: pursersctl restart",
-        )
+        raise Refused("protocol", _mismatch(hello))
     return hello, version
+
+
+def _mismatch(hello: Hello) -> str:
+    """Which of the two is too old, and what to do about it."""
+    them = "shim" if hello.role == "shim" else "pursersctl"
+    theirs, ours = (f"{oldest} to {newest}" for oldest, newest in (hello.protocol, wire.PROTOCOL))
+    facts = f"it speaks link protocol {theirs}, pursersd {__version__} speaks {ours}"
+    if hello.protocol[1] >= wire.PROTOCOL[0]:
+        return (
+            f"This pursersd is too old for the {them} {hello.version}: {facts}. Update it, then run: pursersctl restart"
+        )
+    cure = (
+        "Update it. A host keeps the shim that it has started: begin a new conversation there"
+        if them == "shim"
+        else "Update it"
+    )
+    return f"This {them} is too old: {facts}. {cure}."

@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import ConversationStatus, SeatRow
 from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.departures import Departures
 from pursersd.conversation.identity import ProcessIdentity
 from pursersd.conversation.naming import Applicant, Naming
 from pursersd.conversation.recovery import find_leases
@@ -39,6 +40,7 @@ class Conversations:
         self._all: dict[str, Conversation] = {}
         self._tasks: TaskGroup | None = None
         self._empty_since = time.monotonic()
+        self.departures = Departures()
         self.on_end: Callable[[Conversation], Awaitable[None]] = _nobody
         """Told when nobody is behind a conversation any more, so that its link and its shim end too."""
 
@@ -117,6 +119,10 @@ class Conversations:
         """Somebody changed stored doors: let every conversation look at its own; returns how many have another credential."""
         return sum([conversation.follow_doors() for conversation in self._all.values()])
 
+    def all(self) -> list[Conversation]:
+        """Every conversation."""
+        return list(self._all.values())
+
     def rows(self) -> list[SeatRow]:
         """One row per conversation."""
         sharing = self._sharing()
@@ -146,9 +152,10 @@ class Conversations:
         try:
             async with anyio.create_task_group() as tasks:
                 conversation.tasks = tasks
-                tasks.start_soon(self._watch, conversation, conversation.origin.shim, "the shim ended")
-                if conversation.origin.host is not None:
-                    tasks.start_soon(self._watch, conversation, conversation.origin.host, "the host ended")
+                origin = conversation.origin
+                tasks.start_soon(self._watch, conversation, origin.shim, "the shim ended")
+                for process in (*origin.wrappers, *([origin.host] if origin.host is not None else [])):
+                    tasks.start_soon(self._watch, conversation, process, "the host ended")
                 if had_spoken:
                     tasks.start_soon(find_leases, conversation)
                 await conversation.ended.wait()
@@ -170,6 +177,8 @@ class Conversations:
     def _bury(self, conversation: Conversation) -> None:
         """Leave its seats to those who still use them and let go of its Central."""
         del self._all[conversation.id]
+        if conversation.end_reason is not None:
+            self.departures.add(conversation.row(0), conversation.origin, conversation.end_reason)
         if not self._all:
             self._empty_since = time.monotonic()
         conversation.tasks = None
