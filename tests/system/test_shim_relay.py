@@ -398,8 +398,11 @@ def test_the_modern_era_has_nothing_to_replay(daemon: ScriptedDaemon, shim: Shim
 # --- the daemon's own messages ---
 
 
-def drain(reason: str) -> dict[str, object]:
-    return {"jsonrpc": "2.0", "method": "pursers/drain", "params": {"reason": reason}}
+def drain(reason: str, **limit: float) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "method": "pursers/drain", "params": {"reason": reason, **limit}}
+
+
+DRAINED = {"jsonrpc": "2.0", "method": "pursers/drained", "params": {}}
 
 
 @pytest.mark.parametrize("reason", ["restart", "idle"])
@@ -498,6 +501,90 @@ def test_a_daemon_that_says_it_leaves_but_stays_is_left(daemon: ScriptedDaemon, 
     assert first.line() is None
     shim.send(call(1))
     assert second.read() == call(1)
+
+
+def test_a_daemon_that_drains_ends_its_calls_and_the_next_one_gets_the_rest(daemon: ScriptedDaemon, shim: Shim) -> None:
+    first = attach(daemon, shim)
+    shim.send(call(1), call(2))
+    assert [first.read()["id"], first.read()["id"]] == [1, 2]
+    question = request("q", "elicitation/create", {"message": "?"})
+    first.send(question)
+    assert shim.read() == question
+    first.send(drain("restart", limit_s=20.0))
+    assert first.read() == DRAINED
+    shim.send(call(3))
+    # Nothing new comes, but what a call in progress needs to end does.
+    shim.send(answer("q", action="accept"))
+    assert first.read() == answer("q", action="accept")
+    first.send(answer(1))
+    assert shim.read() == answer(1)
+    assert first.read() == {"jsonrpc": "2.0", "method": "pursers/delivered", "params": {"id": 1}}
+    assert first.is_quiet(0.05)
+    first.close()
+    second, hello = reattached(daemon, epoch=2)
+    assert [pending["id"] for pending in hello["resume"]["pending"]] == [2]  # type: ignore[index]
+    assert [second.read(), second.read()] == [call(2), call(3)]
+    second.send(answer(2), answer(3))
+    assert [shim.read(), shim.read()] == [answer(2), answer(3)]
+
+
+def test_a_handshake_during_a_drain_is_answered_early(daemon: ScriptedDaemon, shim: Shim) -> None:
+    first = attach(daemon, shim)
+    first.send(drain("restart", limit_s=20.0))
+    assert first.read() == DRAINED
+    assert "tools" in shim.ask(request(7, "tools/list"))["result"]  # type: ignore[operator]
+
+
+def test_a_drain_in_the_middle_of_a_line_gets_not_the_rest_of_it(daemon: ScriptedDaemon, shim: Shim) -> None:
+    first = attach(daemon, shim)
+    big = call(1, text="x" * 900_000)
+    shim.send(big)
+    assert select.select([first.connection], [], [], CEILING)[0]  # it has begun to come
+    first.send(drain("restart", limit_s=20.0))
+    assert shim.ask(request("p", "ping"))["id"] == "p"
+    got = bytearray()
+    first.connection.settimeout(0.2)
+    with contextlib.suppress(TimeoutError):
+        while data := first.connection.recv(1 << 20):
+            got += data
+    assert 0 < len(got) < 900_000
+    assert b"\n" not in got
+    first.close()
+    second, hello = reattached(daemon, epoch=2)
+    assert hello["resume"]["pending"] == []  # type: ignore[index]
+    assert second.read() == big
+
+
+def test_a_daemon_that_drains_to_stop_ends_its_calls_first(daemon: ScriptedDaemon, shim: Shim) -> None:
+    first = attach(daemon, shim)
+    shim.send(call(1), call(2))
+    assert [first.read()["id"], first.read()["id"]] == [1, 2]
+    first.send(drain("stop", limit_s=20.0))
+    assert first.read() == DRAINED
+    first.send(answer(1))
+    assert shim.read() == answer(1)
+    first.send(drain("stop"))
+    first.close()
+    failed = shim.read()
+    assert failed["id"] == 2
+    assert "stopped with `pursersctl stop`" in failed["result"]["content"][0]["text"]  # type: ignore[index]
+
+
+def test_a_fenced_shim_fails_what_is_pending_and_goes_on_as_a_new_conversation(
+    daemon: ScriptedDaemon, shim: Shim
+) -> None:
+    first = attach(daemon, shim)
+    shim.send(call(1))
+    assert first.read()["id"] == 1
+    first.send({"jsonrpc": "2.0", "method": "pursers/fence", "params": {"link_epoch": 2}})
+    failed = shim.read()
+    assert "taken over" in failed["result"]["content"][0]["text"]  # type: ignore[index]
+    assert '"outcome": "unknown"' in json.dumps(failed)
+    first.close()
+    second = daemon.accept()
+    assert "resume" not in second.welcome()
+    shim.send(call(2))
+    assert [line["id"] for line in (second.read(), second.read(), second.read()) if "id" in line][-1] == 2
 
 
 def test_exit_ends_the_shim_at_once(daemon: ScriptedDaemon, shim: Shim) -> None:

@@ -14,7 +14,9 @@ import pytest
 from pursersd.central.pool import PoolKey
 from pursersd.conversation import registry
 from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.departures import KEPT
 from pursersd.conversation.identity import ProcessIdentity, identify
+from pursersd.conversation.reaper import REAPED, reap
 from pursersd.conversation.registry import Conversations
 from pursersd.feed.centrals import Centrals
 from pursersd.seats.seat import Seat, SeatRequest
@@ -295,3 +297,30 @@ async def test_the_end_of_the_daemon_buries_everybody(us: ProcessIdentity) -> No
         await until(lambda: all(c.tasks for c in found))
     assert len(scene.all) == 0
     assert sorted(scene.pools.released) == sorted(c.id for c in found)
+
+
+async def test_the_last_departures_are_remembered_the_newest_first(us: ProcessIdentity) -> None:
+    async with running() as scene:
+        for number in range(KEPT + 2):
+            conversation = scene.open(us)
+            conversation.last_tool = f"tool {number}"
+            conversation.end("x")
+            await until(lambda: not len(scene.all))
+        rows = scene.all.departures.rows()
+        assert len(rows) == KEPT
+        assert [rows[0].last_tool, rows[-1].last_tool] == [f"tool {KEPT + 1}", "tool 2"]
+        assert (rows[0].reason, rows[0].shim_pid) == ("x", us.pid)
+        assert 0 <= rows[0].ago_s <= rows[-1].ago_s
+
+
+async def test_reap_ends_what_is_held_for_nobody_and_nothing_else(us: ProcessIdentity) -> None:
+    async with running() as scene:
+        lives, lost = scene.open(us, us), scene.open(us)
+        lives.attach()
+        assert [(row.conversation, row.kind) for row in reap(scene.all, really=False)] == [(lost.id, "conversation")]
+        assert not lost.ended.is_set()
+        reap(scene.all, really=True)
+        await until(lambda: len(scene.all) == 1)
+        assert scene.all.departures.rows()[0].reason == REAPED
+        assert reap(scene.all, really=True) == []  # the process is ours and lives
+        assert not lives.ended.is_set()

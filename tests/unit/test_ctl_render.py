@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from pursersctl.render import duration, plain, ps, size, status
+from pursersctl.render import duration, ended, plain, ps, reap, size, status
 from pursersctl.table import Line
 from pursersd import api
 from unit.ctl_samples import SEATS, STATUS, seat
@@ -70,3 +70,55 @@ def test_durations(seconds: float, text: str) -> None:
 def test_sizes() -> None:
     assert (size(1023), size(1024)) == ("1023 B", "1 KiB")
     assert (size(512 * 1024), size(58 * 1024 * 1024)) == ("512 KiB", "58 MiB")
+
+
+def test_ps_shows_versions_when_a_shim_has_another_one() -> None:
+    same = plain(ps(api.Ps(seats=[seat()], version="0.1.0"), 200))
+    assert "VERSION" not in same
+    assert "VERSION" not in plain(ps(api.Ps(seats=[seat(shim_version="9")], version=""), 200))  # an older daemon
+    mixed = plain(ps(api.Ps(seats=[seat(), seat(shim_version="0.0.9")], version="0.1.0"), 200)).splitlines()
+    assert [line.split()[-1] for line in mixed] == ["VERSION", "0.1.0", "0.0.9"]
+
+
+def left(**changes: object) -> api.EndedRow:
+    row: dict[str, object] = {name: getattr(seat(), name) for name in api.EndedRow.__struct_fields__ if name not in NEW}
+    return api.EndedRow(**{**row, "reason": "the host ended", "ago_s": 200.0, **changes})
+
+
+NEW = ("reason", "ago_s")
+
+
+def test_ended() -> None:
+    assert plain(ended(api.Ended(ended=[left()]), 120)).splitlines() == [
+        " ENDED  SEAT      BOARD  HOST           PID   SHIM  LIVED  LAST      WHY",
+        "3m ago  bench-w1  bench  claude-code  20411  20419     2h  a2a_wait  the host ended",
+    ]
+    assert plain(ended(api.Ended(ended=[]))) == "No conversation has ended since this daemon started.\n"
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_ended_fits_and_keeps_the_reason(width: int) -> None:
+    text = plain(ended(api.Ended(ended=[left(seat="s" * 60, reason="the link was lost and did not come back")]), width))
+    assert all(cell_len(line) <= width for line in text.splitlines())
+    assert "WHY" in text
+
+
+def test_reap() -> None:
+    row = api.ReapRow(
+        kind="shim",
+        why="its host has ended",
+        seat=None,
+        board="b",
+        host="zed",
+        host_pid=7,
+        shim_pid=8,
+        conversation="c",
+    )
+    assert plain(reap(api.Reap(found=[row], ending=False), 100)).splitlines() == [
+        "WHAT  SEAT  BOARD  HOST  PID  SHIM  WHY",
+        "shim  –     b      zed     7     8  its host has ended",
+        "",
+        "Nothing was ended. End them with: pursersctl reap --yes",
+    ]
+    assert "They are being ended." in plain(reap(api.Reap(found=[row], ending=True)))
+    assert "Nothing to end" in plain(reap(api.Reap(found=[], ending=True)))

@@ -141,7 +141,7 @@ def test_the_protocol_is_the_newest_that_both_speak(protocol: list[int], agreed:
     if agreed is None:
         refused = refusal(line(protocol=protocol))
         assert refused.code == "protocol"
-        assert "pursersctl restart" in str(refused)
+        assert "Update it" in str(refused)
     else:
         assert parse(line(protocol=protocol))[1] == agreed
 
@@ -149,3 +149,21 @@ def test_the_protocol_is_the_newest_that_both_speak(protocol: list[int], agreed:
 def test_a_refusal_says_what_and_whether_to_come_again() -> None:
     said = json.loads(Refused("busy", "come later", retryable=True).line())
     assert said == {"pursers": "refuse", "code": "busy", "text": "come later", "retryable": True}
+
+
+@pytest.mark.parametrize(
+    ("role", "theirs", "words"),
+    [
+        ("shim", (0, 0), "This shim is too old: it speaks link protocol 0 to 0"),
+        ("control", (0, 0), "This pursersctl is too old"),
+        ("shim", (9, 10), "This pursersd is too old for the shim 9.9"),
+        ("control", (9, 10), "This pursersd is too old for the pursersctl 9.9"),
+    ],
+)
+def test_the_older_side_is_named(role: str, theirs: tuple[int, int], words: str) -> None:
+    line = wire.encode({"pursers": "hello", "protocol": list(theirs), "role": role, "version": "9.9"})
+    with pytest.raises(Refused) as refused:
+        parse(line)
+    assert words in str(refused.value)
+    assert "Update it" in str(refused.value)
+    assert (refused.value.code, refused.value.retryable) == ("protocol", False)

@@ -1,6 +1,7 @@
 """conversation/identity: a process is its pid and its start; a zombie, a reused pid and init are nobody."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 
 from pursers_shim.wire import process_start
 from pursersd.conversation import identity
-from pursersd.conversation.identity import ProcessIdentity, identify, started_at
+from pursersd.conversation.identity import ProcessIdentity, behind, identify, started_at
 from rig import processes
 from rig.wait import until
 
@@ -99,3 +100,49 @@ def test_where_proc_says_nothing_the_clock_time_counts(monkeypatch: pytest.Monke
     ourselves = identify(os.getpid(), None)
     assert ourselves == ProcessIdentity(os.getpid(), psutil.Process().create_time())
     assert ourselves.is_alive
+
+
+def test_a_signal_reaches_this_very_process_and_no_other(child: "subprocess.Popen[bytes]") -> None:
+    found = known(child)
+    assert not ProcessIdentity(child.pid, found.started + 1).send(signal.SIGKILL)
+    assert child.poll() is None
+    assert found.send(signal.SIGTERM)
+    assert child.wait() == -signal.SIGTERM
+    assert not found.send(signal.SIGTERM)
+
+
+def test_the_parent_is_the_host(child: "subprocess.Popen[bytes]") -> None:
+    assert behind(child.pid, process_start(child.pid)) == (known(child), ())
+
+
+def test_a_parent_that_has_ended_is_the_host_all_the_same(child: "subprocess.Popen[bytes]") -> None:
+    before = known(child)
+    child.kill()
+    child.wait()
+    assert behind(before.pid, before.started) == (before, ())
+
+
+@pytest.mark.parametrize("told", [(0, 5), (1, 5), (None, 5), (True, 5), ("7", 5), (2**22 + 1, None), (2**22 + 1, True)])
+def test_nobody_can_be_named(told: tuple[object, object]) -> None:
+    assert behind(*told) == (None, ())
+
+
+def test_above_the_wrappers_is_the_host() -> None:
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        ["sh", "-c", f'sh -c "{sys.executable} -c \\"{code}\\"; :"; :'],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=processes.environment(),
+    ) as outer:
+        assert outer.stdin is not None
+        assert outer.stdout is not None
+        try:
+            assert outer.stdout.readline() == b"ready\n"
+            (inner,) = psutil.Process(outer.pid).children()
+            host, wrappers = behind(inner.pid, process_start(inner.pid))
+            assert host == identify(os.getpid(), None)
+            assert [wrapper.pid for wrapper in wrappers] == [inner.pid, outer.pid]
+        finally:
+            outer.stdin.close()
+            outer.wait()
