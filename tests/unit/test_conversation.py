@@ -80,12 +80,12 @@ async def test_waiting_beats_working_beats_idle(clock: Clock) -> None:
     talk.attach()
     assert talk.state == "idle"
     with talk.calling("project_registry_get"):
-        assert (talk.state, talk.waits, talk.last_tool) == ("working", 0, "project_registry_get")
+        assert (talk.state, talk.is_busy, talk.last_tool) == ("working", True, "project_registry_get")
         with talk.calling("a2a_wait"), talk.waiting():
-            assert (talk.state, talk.waits, talk.last_tool) == ("waiting", 1, "a2a_wait")
-    assert (talk.state, talk.waits) == ("idle", 0)
+            assert (talk.state, talk.is_busy, talk.last_tool) == ("waiting", True, "a2a_wait")
+    assert (talk.state, talk.is_busy) == ("idle", False)
     with talk.calling("a2a_wait"), talk.waiting():
-        assert (talk.state, talk.waits) == ("waiting", 1)
+        assert (talk.state, talk.is_busy) == ("waiting", False)
 
 
 async def test_a_failed_call_ends_too() -> None:
@@ -93,7 +93,7 @@ async def test_a_failed_call_ends_too() -> None:
     talk.attach()
     with pytest.raises(ZeroDivisionError), talk.calling("a2a_wait"), talk.waiting():
         1 / 0  # noqa: B018
-    assert (talk.state, talk.waits) == ("idle", 0)
+    assert (talk.state, talk.is_busy) == ("idle", False)
 
 
 async def test_two_waits_at_once_end_one_by_one() -> None:

@@ -139,6 +139,11 @@ class Conversation:
         return not self.ended.is_set() and self.origin.shim.is_alive
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a call other than a wait is running."""
+        return self._calls > self._waits
+
+    @property
     def waits(self) -> int:
         """Waits in progress."""
         return self._waits
