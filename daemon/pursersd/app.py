@@ -18,7 +18,7 @@ from pursersd.conversation.naming import Naming
 from pursersd.conversation.registry import Conversations
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
-from pursersd.fence import Fence
+from pursersd.fence import Fence, Lost
 from pursersd.listener import Listener
 from pursersd.ownership import Ownership
 from pursersd.state.doors import DoorFolders
@@ -70,7 +70,7 @@ class App:
         self._leaving = anyio.Event()
         self._reason = "stop"
         self._drain = False
-        self._lost: str | None = None
+        self._lost: Lost | None = None
 
     async def run(self) -> None:
         """Serve until a signal, `pursersctl stop`, or idleness; then dismiss the links and close everything.
@@ -116,7 +116,7 @@ class App:
         await self._stats.finish()
         log.info("pursersd has left")
         if self._lost is not None:
-            raise OwnershipError(self._lost)
+            raise OwnershipError(self._lost.reason)
 
     def leave(self, reason: str, drain: bool) -> None:
         """Begin to leave; the first reason counts. With `drain`, running calls may finish first (waits go on elsewhere).
@@ -148,8 +148,8 @@ class App:
 
     async def _watch_fence(self, fence: Fence) -> None:
         self._lost = await fence.watch()
-        log.error("%s", self._lost)
-        self.leave(wire.RESTART, False)
+        log.error("%s", self._lost.reason)
+        self.leave(wire.RESTART, not self._lost.is_superseded)
 
     async def _watch_signals(self) -> None:
         """SIGTERM and SIGINT leave in order; the handlers are gone after the first, so that a second one ends us at once."""

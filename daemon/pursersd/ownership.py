@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import logging
 import os
 import socket
 import stat
@@ -15,9 +14,6 @@ from pursersd.rules.fencing import Lock
 
 BACKLOG = 256
 """Connections that wait while we are busy: fifty hosts may start at once."""
-
-
-log = logging.getLogger(__name__)
 
 
 class Taken(OwnershipError):
@@ -45,14 +41,14 @@ class Ownership:
         return _found(self.place.socket) == self._socket_file
 
     def regain(self) -> Lock:
-        """Lock the file that is at the lock's path now, a new one if there is none."""
+        """Lock the file that is at the lock's path now, a new one in a new folder if there is none."""
         try:
+            check_folder(self.place.folder, create=True)
             lock = _lock(self.place)
         except Taken:
             return Lock.TAKEN
-        except OwnershipError as error:
-            log.warning("%s", error)
-            return Lock.LOST
+        except (OwnershipError, PathError, OSError):
+            return Lock.BLOCKED
         found = _identity(os.fstat(lock))
         if found != self._lock_file:  # else it is back, and closing this second descriptor would free the lock
             os.close(self._lock)

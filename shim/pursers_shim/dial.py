@@ -298,16 +298,18 @@ def _starting(where: Place | None) -> Trouble:
 def _crash_loop(where: Place | None) -> Trouble | None:
     """That every daemon that was started lately has ended, if so; hopeless unless one is on its way at this moment."""
     before = starts.read(where) if where is not None else None
-    if where is None or before is None or before.recent(time.time()).count < starts.LOOP:
+    if where is None or before is None or before.recent(time.time()).count < 2:
         return None
     words = starts.last_words(where.start_log) or before.words
+    if not words and before.count < starts.LOOP:
+        return None
     said = f"printed: {words}" if words else "printed nothing."
     if lock_holder(where.start_log) is not None or daemon_pid(where) is not None:
         text = f"The daemon is starting, number {before.count} in a row. The one before {said}"
         return Trouble(text, _again(where))
     pause = max(before.last + before.delay - time.time(), 0)
     text = f"The daemon was started {before.count} times in a row and ended each time. The last one {said}"
-    return Trouble(f"{text} The next start is in {pause:.0f} s.", _again(where), is_hopeless=True)
+    return Trouble(f"{text} The next start is in {pause:.0f} s.", _again(where), before.count >= starts.LOOP)
 
 
 def _again(where: Place) -> str:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from pursersd import fence
+from pursersd.app import RESTART_LIMIT
 from pursersd.errors import OwnershipError
 from unit.running_app import PATIENCE, RunningApp, running
 
@@ -33,10 +34,12 @@ Damage = Callable[[RunningApp], object]
 
 
 async def leaves_after(damage: Damage) -> None:
-    """Its shims are told to look for the next one at once."""
+    """Its shims are told to look for the next one; calls may end first unless there is a newer one already."""
     async with running() as daemon, daemon.shim() as (shim, _):
         damage(daemon)
-        assert (await shim.next())["params"] == {"reason": "restart"}
+        while (told := await shim.next())["params"] != {"reason": "restart"}:
+            assert told["params"] == {"reason": "restart", "limit_s": RESTART_LIMIT}
+            await shim.say({"jsonrpc": "2.0", "method": "pursers/drained", "params": {}})
         assert await shim.next() is None
         with anyio.fail_after(PATIENCE):
             await daemon.left.wait()
@@ -69,6 +72,24 @@ async def test_a_count_that_went_back_is_written_again(restored: str | None) -> 
         with anyio.fail_after(PATIENCE):
             while not epoch_file(daemon).exists() or epoch_file(daemon).read_text() != "1\n":
                 await anyio.sleep(0.005)
+        assert not daemon.left.is_set()
+
+
+async def test_what_lies_in_the_way_makes_it_stay(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody else can become the daemon, so those who have a link are served as ever."""
+    async with running() as daemon, daemon.shim() as (shim, _):
+        aside = f"{daemon.place.home}/aside"
+        os.rename(daemon.place.folder, aside)
+        os.close(os.open(daemon.place.folder, os.O_CREAT))
+        with anyio.fail_after(PATIENCE):
+            while "nobody new reaches" not in caplog.text:
+                await anyio.sleep(0.005)
+        await shim.shake_hands()
+        os.unlink(daemon.place.folder)
+        os.rename(aside, daemon.place.folder)
+        async with daemon.control():
+            pass
+        assert caplog.text.count("nobody new reaches") == 1
         assert not daemon.left.is_set()
 
 

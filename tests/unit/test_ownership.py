@@ -238,7 +238,6 @@ def test_a_lock_whose_file_was_removed_is_taken_again(place: paths.Place) -> Non
 def test_a_lock_that_another_daemon_made_anew_is_lost_and_its_socket_stays(place: paths.Place) -> None:
     ownership = take(place)
     shutil.rmtree(place.folder)
-    assert ownership.regain() is Lock.LOST
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(place.home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
@@ -269,6 +268,23 @@ def test_a_daemon_whose_lock_was_removed_is_not_replaced_as_long_as_it_listens(p
             assert not Path(place.lock).exists()  # left for the one whose it is
         finally:
             holder.kill()
+
+
+def test_a_lock_is_blocked_by_what_lies_in_its_place(place: paths.Place) -> None:
+    ownership = take(place)
+    try:
+        aside = Path(place.folder).rename(str(place.home) + "/aside")
+        Path(place.folder).touch()
+        assert ownership.regain() is Lock.BLOCKED
+        Path(place.folder).unlink()
+        aside.rename(place.folder)
+        assert (ownership.is_held, ownership.has_socket) == (True, True)
+        shutil.rmtree(place.folder)
+        assert ownership.regain() is Lock.HELD
+        assert mode(place.folder) == 0o700
+        assert not ownership.has_socket
+    finally:
+        ownership.release()
 
 
 def holder_of(lock: str) -> int:

@@ -9,8 +9,8 @@ class Lock(Enum):
     HELD = auto()
     TAKEN = auto()
     """Another process holds the one at the lock's path."""
-    LOST = auto()
-    """There is none at that path, and none can be made."""
+    BLOCKED = auto()
+    """There is none at that path, and nobody can make one: something else lies there, or in the folder's place."""
 
 
 class Standing(Enum):
@@ -19,8 +19,10 @@ class Standing(Enum):
     OURS = auto()
     FORGOTTEN = auto()
     """Nobody else is the daemon, but the count of starts was set back."""
+    BLOCKED = auto()
+    """Nobody can come to us, but nobody can become the daemon either: those who have a link are still served."""
     UNREACHABLE = auto()
-    """Nobody can come to us, so somebody will start the next daemon."""
+    """Nobody can come to us, and only the next daemon can change that."""
     SUPERSEDED = auto()
     """A newer daemon exists, or has existed."""
 
@@ -33,6 +35,8 @@ def standing(lock: Lock, *, counted: int | None, epoch: int, socket_is_ours: boo
     """
     if lock is Lock.TAKEN or (counted is not None and counted > epoch):
         return Standing.SUPERSEDED
-    if lock is Lock.LOST or not socket_is_ours:
+    if lock is Lock.BLOCKED:
+        return Standing.BLOCKED
+    if not socket_is_ours:
         return Standing.UNREACHABLE
     return Standing.OURS if counted == epoch else Standing.FORGOTTEN
