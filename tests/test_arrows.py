@@ -38,6 +38,7 @@ LAYERS = {
     "pursersd.rules": 11,
     "pursersd.log": 12,
     "pursersd.health": 12,
+    "pursersd.own_health": 12,
     "pursersd.state": 12,
     "pursersd.ownership": 12,
     "pursersd.fence": 13,
@@ -85,7 +86,14 @@ CROSSING = {
     "pursers_shim": (),
 }
 
-PURE = ("pursersd.secret", "pursersd.rules", "pursersd.settings", "pursersd.ids", "pursersd.health")
+PURE = (
+    "pursersd.secret",
+    "pursersd.rules",
+    "pursersd.settings",
+    "pursersd.ids",
+    "pursersd.health",
+    "pursersd.own_health",
+)
 IMPURE = {"anyio", "asyncio", "httpx2", "mcp", "socket", "subprocess", "sqlite3", "threading"}
 
 

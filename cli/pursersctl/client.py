@@ -21,9 +21,7 @@ CHUNK = 256 * 1024
 SKEW = "protocol"
 """Error code, here and in the daemon's `refuse`, for two versions that cannot talk."""
 
-Answer = TypeVar(
-    "Answer", api.Ps, api.Status, api.ConversationStatus, api.StatsFiles, api.Joined, api.Ended, api.Reap
-)
+Answer = TypeVar("Answer", api.Ps, api.Status, api.ConversationStatus, api.StatsFiles, api.Joined, api.Ended, api.Reap)
 
 
 class _Greeting(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from anyio.abc import SocketStream
 
 from pursers_shim import starts, wire
 from pursers_shim.paths import Place
-from pursersd import __version__, api, door_join, health
+from pursersd import __version__, api, door_join, own_health
 from pursersd.conversation.reaper import reap
 from pursersd.conversation.registry import Conversations
 from pursersd.errors import PursersError
@@ -177,11 +177,11 @@ class Control:
 
     def _of_ourselves(self, rows: list[api.SeatRow]) -> list[api.Warning]:
         now = time.time()
-        found = health.of_installation(__version__, installed(), time.monotonic() - self._started)
-        found += health.of_shims(__version__, rows)
+        found = own_health.of_installation(__version__, installed(), time.monotonic() - self._started)
+        found += own_health.of_shims(__version__, rows)
         before = starts.read(self._place)
         if before is not None and before.recent(now).count >= starts.LOOP:
-            found += health.of_starts(before.count, now - before.last, before.words)
+            found += own_health.of_starts(before.count, now - before.last, before.words)
         return found
 
     def stats(self) -> api.StatsFiles:
