@@ -315,6 +315,61 @@ async def test_the_farewell_is_the_last_line(calls: Calls) -> None:
         await shim.link.tell(b"nobody hears this\n")
 
 
+DRAIN = {"jsonrpc": "2.0", "method": "pursers/drain", "params": {"reason": "restart", "limit_s": 9.0}}
+DRAINED = {"jsonrpc": "2.0", "method": "pursers/drained", "params": {}}
+
+
+def delivered(identity: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "method": "pursers/delivered", "params": {"id": identity}}
+
+
+async def test_a_drain_waits_for_the_report_of_what_was_answered(calls: Calls) -> None:
+    async with linked(conversation()) as shim, anyio.create_task_group() as tasks:
+        await shim.shake_hands()
+        await shim.call(1, "read", name="it")
+        assert (await shim.result())[0] == 1
+        over = anyio.Event()
+
+        async def drain() -> None:
+            await shim.link.drain("restart", 9.0)
+            over.set()
+
+        tasks.start_soon(drain)
+        assert await shim.next() == DRAIN
+        await shim.say(DRAINED)
+        await anyio.wait_all_tasks_blocked()
+        assert not over.is_set()
+        await shim.say(delivered(1))
+        with anyio.fail_after(PATIENCE):
+            await over.wait()
+            while shim.link.is_busy:
+                await anyio.sleep(0.005)
+        assert calls.acknowledged == ["it"]
+
+
+async def test_an_answer_that_would_have_to_be_acknowledged_is_left_to_the_next_daemon(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DRAIN_TIMEOUT", 0.05)
+    async with linked(conversation()) as shim:
+        await shim.shake_hands()
+        await shim.call(1, "block", name="plain")
+        await until_started(calls, 1)
+        await shim.link.drain("restart", 9.0)
+        assert await shim.next() == DRAIN
+        assert shim.link.is_busy
+        # Two that crossed the news: both are carried out, only the plain one is answered.
+        await shim.call(2, "read", name="kept back")
+        calls.go.set()
+        assert await shim.result() == (1, {"name": "plain"})
+        await shim.call(3, "block", name="also plain")
+        assert await shim.result() == (3, {"name": "also plain"})
+        assert not shim.link.is_busy
+        assert calls.acknowledged == []
+        await shim.link.close()
+        assert await shim.next() is None
+
+
 async def test_a_shim_that_does_not_read_cannot_hold_the_end_up(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DRAIN_TIMEOUT", 0.05)
     async with linked(conversation()) as shim:

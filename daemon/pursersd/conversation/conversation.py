@@ -149,6 +149,11 @@ class Conversation:
         return self._waits
 
     @property
+    def is_unreported(self) -> bool:
+        """Whether Central is to be told of an answer once the host has it, and nobody has said yet that it has."""
+        return bool(self._acknowledgements)
+
+    @property
     def is_acknowledging(self) -> bool:
         """Whether Central is being told of delivered events."""
         return self._acknowledging > 0

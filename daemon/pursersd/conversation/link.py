@@ -21,7 +21,10 @@ log = logging.getLogger(__name__)
 
 CHUNK = 65536
 DRAIN_TIMEOUT = 1.0
-"""Seconds to hand the last line to a shim that does not read."""
+"""Seconds to hand the last line to a shim that does not read, and for what it says to that."""
+
+REPORT_LOOK = 0.01
+"""Seconds between two looks whether it has reported what it delivered."""
 
 
 class _Head(msgspec.Struct):
@@ -99,7 +102,7 @@ class Link:
         return len(self._calls) > self.conversation.waits or self.conversation.is_acknowledging
 
     async def drain(self, reason: str, limit_s: float) -> None:
-        """Tell the shim to hold what is new; returns when nothing new can come any more.
+        """Tell the shim to hold what is new; returns when nothing new can come and what was answered is reported.
 
         Calls in progress go on and are answered, but for those that the next daemon can answer as well and better:
         an answer whose delivery we would have to acknowledge (RB-DEL) is left to it, because nobody may be here by then.
@@ -108,6 +111,8 @@ class Link:
         with anyio.move_on_after(DRAIN_TIMEOUT):
             await self.tell(wire.notification(wire.DRAIN, {"reason": reason, "limit_s": limit_s}))
             await self._drained.wait()
+            while self.conversation.is_unreported and self._is_open:  # the answer may be on its way to the host
+                await anyio.sleep(REPORT_LOOK)
 
     def replace(self, epoch: int) -> None:
         """A newer link carries the conversation: this one has no effect from now on, is told so, and ends (RB-OWN-001)."""
