@@ -252,6 +252,16 @@ def test_restart_also_replaces_a_daemon_of_another_protocol(
     assert len(starter) == 1
 
 
+def test_a_daemon_that_does_not_know_the_request_is_told_with_a_signal_too(
+    home: Home, place: Place, starter: list[tuple[str, bool, ScriptedDaemon]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = {"stop": {"error": {"code": "unknown_verb", "text": "what?"}}}
+    with ScriptedDaemon(home.folder, answers=answers) as old:
+        lifecycle.restart(place, {})
+        assert old.process.wait(5) == -signal.SIGTERM
+        assert f"(pid {old.pid}) is a version that pursersctl cannot talk to" in capsys.readouterr().err
+
+
 def test_restart_without_a_daemon_starts_one(
     place: Place, starter: list[tuple[str, bool, ScriptedDaemon]], capsys: pytest.CaptureFixture[str]
 ) -> None:
