@@ -37,6 +37,8 @@ def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
     ("heading", "kind"),
     [
         ("`ps`", api.Ps),
+        ("`ps --ended`", api.Ended),
+        ("`reap`", api.Reap),
         ("`status`", api.Status),
         ("`status --conversation`", api.ConversationStatus),
         ("`stats`", api.Stats),
