@@ -123,23 +123,25 @@ class BoardFeed:
         self.waiters.remove(waiter)
         sharing = self._by_seat[waiter.seat.uri]
         sharing.remove(waiter)
+        if waiter.seat.agent_id in self._missed and (waiter.marks.by_seat or waiter.marks.uncertain):
+            self._doubtful.add(waiter.seat.agent_id)  # nobody will read for it any more
         if not sharing:
             del self._by_seat[waiter.seat.uri]
-            self._missed.discard(waiter.seat.agent_id)
 
     def nudge(self) -> None:
         """A waiter opened its gate or took pages: look again who is due."""
         self._work.set()
 
     async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
-        """See Seats.confirm. What it leaves open is found out when the seat is cued, or may have been."""
+        """See Seats.confirm. What it leaves open is found out by one look at the board, for all who enter at the time."""
         if not await self._seats.confirm(seat, head, hidden=hidden):
-            self._missed.add(seat.agent_id)
+            self._doubtful.add(seat.agent_id)
+            self._work.set()
 
     @property
     def is_quiet(self) -> bool:
         """Whether everything that was cued has been read, for every waiter."""
-        return not self._in_round and not any(waiter.marks for waiter in self.waiters)
+        return not self._in_round and not self._doubtful and not any(waiter.marks for waiter in self.waiters)
 
     def polls(self, waiter: Waiter) -> bool:
         """Whether this waiter is read by the clock and not by cues."""
@@ -280,7 +282,8 @@ class BoardFeed:
         The event of it is hidden from the seat, so that whatever it was cued for and does not see may have been that.
         """
         waiting = {waiter.seat.agent_id: waiter for waiter in self.waiters}
-        doubtful = [waiting[agent_id] for agent_id in self._doubtful if agent_id in waiting]
+        asked = frozenset(self._doubtful)  # others may come while Central answers
+        doubtful = [waiting[agent_id] for agent_id in asked if agent_id in waiting]
         try:
             if doubtful:
                 head = max(waiter.cursor for waiter in doubtful)
@@ -295,8 +298,8 @@ class BoardFeed:
             raise
         except CentralError as error:
             log.info("board %s: who has left it cannot be found out: %s", self.board, error)
-        self._missed -= self._doubtful
-        self._doubtful.clear()
+        self._missed -= asked
+        self._doubtful -= asked
 
 
 def sweep_pause_s(seats: int) -> float:
