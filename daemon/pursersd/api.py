@@ -88,6 +88,17 @@ class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
     """Every board of the current or last wait; `board` is the first."""
     leases: list[LeaseRow] = []
     """What it holds, as far as the daemon knows."""
+    problem: str | None = None
+    """What is wrong with its settings, so that its calls fail."""
+
+
+class Warning(msgspec.Struct, frozen=True, kw_only=True):
+    """Something the operator should know: a stable code, since when, what it means and what to do."""
+
+    code: str
+    since_s: float
+    text: str
+    action: str
 
 
 class Ps(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +108,8 @@ class Ps(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     """Of the daemon, to compare with that of each shim."""
     schema: int = SCHEMA
+    warnings: list[Warning] = []
+    """The same as in `status`."""
 
 
 class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,6 +221,14 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     log: str | None
     started_by: Literal["auto", "user", "service"]
     rss_bytes: int
+    descriptors: int = 0
+    """File descriptors in use."""
+    descriptor_limit: int = 0
+    """File descriptors that it may have."""
+    log_lines_lost: int = 0
+    """Lines that could not be written to the log, as long as that is so."""
+    suspensions: int = 0
+    """How often time passed without the daemon: the machine slept, or somebody stopped it."""
 
 
 class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,15 +254,25 @@ class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
     reconnects: int
     trouble_s: float | None = None
     """Seconds that Central has not served us; None while it does."""
+    expires_s: float | None = None
+    """Seconds until the credential expires; negative afterwards; None when it does not say."""
+    clock_ahead_s: float = 0.0
+    """Seconds by which this machine's clock is ahead of Central's; nothing depends on it."""
+    replaced_s: float | None = None
+    """Seconds since another Central was found at this address; None if it has been the same."""
 
 
-class Warning(msgspec.Struct, frozen=True, kw_only=True):
-    """Something the operator should know: a stable code, since when, what it means and what to do."""
+class LossyWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where something can be lost, and how often that may have been since this daemon began (RB-LSE-001)."""
 
-    code: str
-    since_s: float
+    name: str
+    counter: str
+    """What `count` counts."""
+    count: int
+    last_s: float | None
+    """Seconds since it opened last; None if it never did."""
     text: str
-    action: str
+    """What may be lost, and what brings it back."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,6 +283,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     conversations: int
     warnings: list[Warning]
     schema: int = SCHEMA
+    lossy_windows: list[LossyWindow] = []
 
 
 class Stopping(msgspec.Struct, frozen=True, kw_only=True):

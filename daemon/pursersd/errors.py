@@ -69,9 +69,17 @@ class Forbidden(CentralError):
 
 
 class Overloaded(CentralError):
-    """Central answered 5xx or 429. Worth another try."""
+    """Central answered 5xx or 429. Worth another try, not before `retry_after_s` seconds if it named some."""
 
     code = "overloaded"
+
+    def __init__(self, message: str, *, sent: bool = True, retry_after_s: float | None = None) -> None:
+        super().__init__(message, sent=sent)
+        self.retry_after_s = retry_after_s
+
+
+class Exhausted(Overloaded):
+    """It was us who had no connection or descriptor left; nothing says that Central does not answer."""
 
 
 class ProtocolRefused(CentralError):

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import anyio
 
+from pursersd.central.served_time import ServedTime
 from pursersd.errors import CentralError, Overloaded, ProtocolRefused, ToolFailed, Unreachable
 from pursersd.ids import agent_uri
 from unit.model_board import PRINCIPAL, Json, ModelBoard
@@ -74,6 +75,7 @@ class ModelCentral:
 
     def __init__(self, delays: Delays, *, coordinates: bool = False) -> None:
         self.boards: dict[str, ModelBoard] = {}
+        self.served_time = ServedTime()
         self.mode: Mode = "up"
         self.delays = delays
         self.coordinates = coordinates
@@ -142,6 +144,17 @@ class ModelCentral:
 
     async def aclose(self) -> None:
         """Nothing to close."""
+
+    async def renew(self) -> None:
+        """No connection to keep."""
+
+    async def instance(self) -> str:
+        return "CI-model"
+
+    async def ask(self) -> None:
+        self._check(sent=False)
+        await anyio.sleep(self.delays.next("calls"))
+        self._check(sent=True)
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> Json:
         self._check(sent=False)

@@ -1,14 +1,17 @@
 """A pool as a test directs it: a journal in memory in Central's place, and every request noted."""
 
+import time
 from collections.abc import Mapping
 from typing import Any, cast
 
 import anyio
 
 from pursersd.central.pool import Counters, Pool
+from pursersd.central.reach import Reach
 from pursersd.errors import CentralError, ToolFailed
 from pursersd.ids import agent_id
 from pursersd.seats.seat import Seat, SeatRequest
+from pursersd.windows import Windows
 from unit.scripted_streams import Script
 
 BOARD = "b"
@@ -29,6 +32,13 @@ class ScriptedPool:
         self.stream = Script()
         self.listen = self.stream.open
         self.on_connect_refused: Any = None
+        self.reach = Reach(self.ask)
+        self.windows = Windows()
+        self.central_time = time.time()
+        self.credential = "kid/abc123"
+        self.generation: str | None = None
+        self.replaced = False
+        """Whether another Central answers now than before."""
         self.rows: list[tuple[dict[str, Any], frozenset[str] | None]] = []
         """Each event with the names of its recipients; None for everybody."""
         self.asked: list[str] = []
@@ -42,6 +52,7 @@ class ScriptedPool:
         """The arguments of every board_join that was answered."""
         self.members: list[str] = []
         """Names of the seats that are on the board."""
+        self.compacted_through = 0
         self.changes: dict[str, Any] = {}
         """What is different in the answers from what they should be."""
 
@@ -55,6 +66,18 @@ class ScriptedPool:
         row = {"seq": len(self.rows) + 1, "kind": kind, "actor": agent_id(BOARD, PRINCIPAL, actor), **fields}
         self.rows.append((row, frozenset(recipients) if recipients else None))
         return len(self.rows)
+
+    async def ask(self) -> None:
+        self.asked.append("probe")
+        if self.errors:
+            raise self.errors.pop(0)
+
+    async def doubt(self) -> None:
+        self.reach.doubt()
+
+    async def is_replaced(self) -> bool:
+        replaced, self.replaced = self.replaced, False
+        return replaced
 
     async def require_board(self, board: str) -> None:
         self.asked.append(f"board {board}")
@@ -97,7 +120,7 @@ class ScriptedPool:
             "principal_id": PRINCIPAL,
             "role": arguments.get("role", "worker"),
             "claim_ttl_s": 900,
-            "generation_token": None,
+            "generation_token": self.generation,
         }
 
     def _catchup(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,6 +128,9 @@ class ScriptedPool:
         head = len(self.rows)
         if cursor > head:
             raise ToolFailed("board_catchup", "cursor is ahead of journal")
+        if cursor < self.compacted_through:
+            gone = {"events": [], "next_cursor": cursor, "scan_count": 0, "has_more": False}
+            return {**gone, "latest_cursor": head, "resync_required": True, "reset_cursor": head}
         scanned = self.rows[cursor : cursor + min(self.page, arguments["limit"])]
         me = agent_id(BOARD, PRINCIPAL, name)
         events = [row for row, to in scanned if row["actor"] != me and (to is None or name in to)]

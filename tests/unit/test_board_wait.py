@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
-import anyio
+import anyio.lowlevel
 import pytest
 
 from pursersd.errors import CentralError, Overloaded, ToolFailed, Unauthenticated, Unreachable
@@ -53,7 +53,13 @@ class Scene:
         self.tickets = Tickets()
         self.waiter = Waiter(ANN, push=True)
         self.waiter.open(0)
-        feed = SimpleNamespace(reads=self.tickets, is_covered=True, awards=Awards(), nudge=lambda: None)
+        feed = SimpleNamespace(
+            reads=self.tickets,
+            is_covered=True,
+            awards=Awards(),
+            nudge=lambda: None,
+            reachable=anyio.lowlevel.checkpoint,
+        )
         self.wait = BoardWait(
             feed=cast("BoardFeed", feed),
             waiter=self.waiter,

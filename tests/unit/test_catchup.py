@@ -173,3 +173,27 @@ async def test_an_acknowledgement_asks_for_the_one_row_before_the_cursor(
     await catchup.acknowledge(ANN, 4)
     arguments = {"board_id": "b", "agent_name": "ann", "cursor": 3, "limit": 1, "touch": True, "ack": True}
     assert sent == [("board_catchup", arguments, {"generation": None})]
+
+
+async def test_an_acknowledgement_waits_for_a_central_that_does_not_answer(
+    catchup: Catchup, pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was delivered and not acknowledged would come again."""
+    errors: list[CentralError] = [Unreachable("gone", sent=False)]
+    sent: list[Any] = []
+
+    async def read(tool: str, arguments: Any, **options: Any) -> Any:
+        sent.append(arguments["cursor"])
+        if errors:
+            pool.reach.lost(errors[0])
+            raise errors.pop(0)
+        return {}
+
+    monkeypatch.setattr(pool, "read", read)
+    await catchup.acknowledge(ANN, 4)
+    assert sent == [3, 3]
+    assert pool.asked == ["probe"]
+    errors += [Unreachable("gone")] * 3
+    with pytest.raises(Unreachable):
+        await catchup.acknowledge(ANN, 4)
+    assert sent == [3] * 5

@@ -211,3 +211,12 @@ async def test_trouble_is_counted_from_its_beginning() -> None:
         status = central.status()
         assert status.state == "unreachable"
         assert status.trouble_s is not None
+
+
+async def test_after_a_sleep_every_central_is_doubted() -> None:
+    async with running() as centrals:
+        found = [await centrals.use(key, "c-1") for key in (KEY, OTHER)]
+        centrals.woke()
+        with anyio.fail_after(5):
+            while any(central.pool.reach.is_up for central in found):
+                await anyio.lowlevel.checkpoint()

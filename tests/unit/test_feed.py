@@ -310,3 +310,58 @@ async def test_a_refused_connection_lets_both_streams_go() -> None:
             assert sorted(scene.pool.stream.log[2:4]) == sorted([f"close {J}", f"close {uri('a')}"])
             scene.pool.stream.always = None
             await scene.covers(J, uri("a"))
+
+
+async def test_another_central_at_the_address_is_noticed_after_a_loss_and_nobody_has_a_place_in_it() -> None:
+    with ExitStack() as stack:
+        async with running() as scene:
+            waiter = scene.watch(stack, "a")
+            await scene.covers(J, uri("a"))
+            scene.pool.replaced = True
+            scene.pool.stream.streams[J].end(None)
+            await scene.until(lambda: scene.feed.journals.reconnects)
+            await scene.covers(J, uri("a"))
+            assert not waiter.is_foreign  # Central answered all the time: it can be no other
+            scene.pool.reach.lost(Unreachable("cut"))
+            scene.pool.stream.streams[J].end(Unreachable("cut"))
+            await scene.until(lambda: waiter.has_arrived)
+            assert waiter.take()[0].resynced
+
+
+async def test_a_cue_for_a_seat_that_everybody_has_left_is_counted() -> None:
+    with ExitStack() as stack:
+        async with running() as scene:
+            waiter = scene.watch(stack, "a")
+            await scene.covers(J, uri("a"))
+            scene.feed.stream_cue(uri("a"))
+            scene.feed.leave(waiter.seat)
+            stack.close()
+            scene.feed.stream_cue(uri("a"))
+            counts = {window.name: window.count for window in scene.pool.windows.snapshot()}
+            assert counts["LW-PRESENCE"] == 1
+
+
+async def test_what_nobody_asks_is_asked_once_in_a_while_as_long_as_a_stream_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "KNOCK", 0.002)
+    with ExitStack() as stack:
+        async with running() as scene:
+            await anyio.sleep(0.02)
+            assert "probe" not in scene.pool.asked  # nobody waits: nothing is asked
+            scene.pool.errors = [Unauthenticated("no")]  # which ends nothing
+            scene.watch(stack, "a")
+            await scene.until(lambda: scene.pool.asked.count("probe") >= 2)
+
+
+async def test_after_a_sleep_one_probe_comes_before_the_streams() -> None:
+    with ExitStack() as stack:
+        async with running() as scene:
+            scene.watch(stack, "a")
+            await scene.covers(J, uri("a"))
+            scene.pool.stream.log.clear()
+            await scene.feed.woke()
+            await scene.until(lambda: len(scene.pool.stream.log) == 4)
+            await scene.covers(J, uri("a"))
+            assert scene.pool.asked.count("probe") == 1
+            assert {entry.partition(" ")[0] for entry in scene.pool.stream.log[:2]} == {"close"}

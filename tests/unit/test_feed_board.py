@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -269,6 +270,62 @@ async def test_a_cursor_beyond_the_journal_is_put_to_its_end() -> None:
         scene.write()
         await scene.settled()
         assert scene.got("a") == [2]
+
+
+async def test_a_journal_that_was_compacted_past_the_cursor_is_said_and_left_behind() -> None:
+    async with running() as scene:
+        for _ in range(9):
+            scene.pool.write()
+        scene.add("a", cursor=2)
+        scene.pool.compacted_through = 5
+        scene.cue()
+        await scene.settled()
+        (page,) = scene.waiters["a"].take()
+        assert (page.events, page.next_cursor, page.resynced) == ([], 9, True)
+        assert counted(scene) == {"LW-RESYNC": 1}
+        scene.write()
+        await scene.settled()
+        assert scene.got("a") == [10]
+
+
+async def test_in_another_journal_everybody_goes_on_at_its_end() -> None:
+    async with running() as scene:
+        for _ in range(3):
+            scene.pool.write()
+        scene.add("a", cursor=1)
+        scene.add("b", cursor=1)
+        scene.feed.replaced()
+        await scene.settled()
+        for name in "ab":
+            (page,) = scene.waiters[name].take()
+            assert (page.events, page.next_cursor, page.resynced) == ([], 3, True)
+        assert counted(scene) == {"LW-RESYNC": 2}
+        scene.write()
+        await scene.settled()
+        assert [scene.got(name) for name in "ab"] == [[4], [4]]
+
+
+async def test_a_journal_that_is_numbered_anew_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RB-RPL-001: the same number under a new generation is not the same event."""
+    monkeypatch.setattr(module, "SWEEP", 0.004)
+    async with running() as scene:
+        scene.pool.write()
+        waiter = scene.waiters["a"] = Waiter(replace(seat("a"), generation="first"), push=True)
+        waiter.open(1)
+        scene.feed.add(waiter)
+        scene.pool.generation = "first"
+        await until(lambda: len(scene.pool.asked) > 2)
+        assert not waiter.has_arrived
+        scene.pool.generation = "second"
+        await until(lambda: waiter.has_arrived)
+        assert waiter.take()[0].resynced
+        joins = len(scene.pool.asked)
+        await until(lambda: len(scene.pool.asked) > joins + 3)
+        assert not waiter.has_arrived  # once
+
+
+def counted(scene: Scene) -> dict[str, int]:
+    return {window.name: window.count for window in scene.pool.windows.snapshot() if window.count}
 
 
 async def test_a_waiter_that_left_is_not_read_for() -> None:

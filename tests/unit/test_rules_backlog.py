@@ -19,12 +19,8 @@ def nothing_suppressed(_ticket_id: str, _mark: Fingerprint) -> bool:
     return False
 
 
-def wall() -> float:
-    return NOW
-
-
 def cues(tickets: list[dict[str, object]], seat: Watcher) -> list[dict[str, object]]:
-    return backlog_events(tickets, seat, suppressed=nothing_suppressed, wall=wall)
+    return backlog_events(tickets, seat, suppressed=nothing_suppressed, now_epoch=NOW)
 
 
 def test_open_work_is_told_in_the_order_of_the_listing() -> None:
@@ -67,7 +63,7 @@ def test_project_narrows_the_backlog_and_offers() -> None:
         {"ticket_id": "T2", "status": "open", "target_url": "beta/x", "dispatch_state": {}, "work_offer": offer},
     ]
     assert [cue["ticket_id"] for cue in cues(tickets, watcher(project="alpha"))] == ["T1"]
-    assert offer_events(tickets, watcher(project="alpha"), wall=wall) == []
+    assert offer_events(tickets, watcher(project="alpha"), now_epoch=NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -104,7 +100,7 @@ def test_a_live_offer_to_me_is_told_as_one(view: View, status: str, key: str, ki
         }
     ]
     assert cues([ticket], watcher(view)) == expected
-    assert offer_events([ticket], watcher(view), wall=wall) == expected
+    assert offer_events([ticket], watcher(view), now_epoch=NOW) == expected
     late = {**ticket, key: {"agent_id": ME, "expires_at": "2027-01-15T07:59:59Z"}}
     assert cues([late], watcher(view)) == []
     theirs = {**ticket, key: {**offer, "agent_id": YOU}}
@@ -113,7 +109,7 @@ def test_a_live_offer_to_me_is_told_as_one(view: View, status: str, key: str, ki
 
 def test_offers_are_the_only_offer_events() -> None:
     plain: dict[str, object] = {"ticket_id": "T", "status": "open"}
-    assert offer_events([plain], watcher(), wall=wall) == []
+    assert offer_events([plain], watcher(), now_epoch=NOW) == []
     assert len(cues([plain], watcher())) == 1
 
 
@@ -129,6 +125,6 @@ def test_suppressed_is_asked_with_ticket_and_fingerprint() -> None:
         {"ticket_id": "T2", "status": "open"},
         {"ticket_id": "T3", "status": "closed"},
     ]
-    found = backlog_events(tickets, watcher(), suppressed=suppressed, wall=wall)
+    found = backlog_events(tickets, watcher(), suppressed=suppressed, now_epoch=NOW)
     assert [cue["ticket_id"] for cue in found] == ["T2"]
     assert asked == [("T1", ("open", "u1")), ("T2", ("open", None))]

@@ -84,7 +84,7 @@ def without_time(result: Json) -> Json:
 
 def test_a_single_board_timeout_with_an_offer_is_the_bridge_s() -> None:
     expected = wait_one(Board(HOME, cursor=5, offers=[row(HOME)]), 5, "poll")
-    found = Found([], "timeout").with_offers(offer_events([row(HOME)], watcher(HOME)))
+    found = Found([], "timeout").with_offers(offer_events([row(HOME)], watcher(HOME), now_epoch=time.time()))
     ours = wait_result(new_seq=5, events=found.events, waited_s=1, mode="poll", reason=found.reason)
     assert without_time(ours) == without_time(expected)
     assert (ours["reason"], ours["timed_out"]) == ("reconciled", False)
@@ -93,7 +93,7 @@ def test_a_single_board_timeout_with_an_offer_is_the_bridge_s() -> None:
 @pytest.mark.parametrize("offers", [[], [row(HOME)]])
 def test_a_single_board_scan_is_the_bridge_s(offers: list[Json]) -> None:
     expected = wait_one(Board(HOME, cursor=5, scanned=[CUE], offers=offers), 5, "poll")
-    found = Found([CUE], scan_reason([CUE])).with_offers(offer_events(offers, watcher(HOME)))
+    found = Found([CUE], scan_reason([CUE])).with_offers(offer_events(offers, watcher(HOME), now_epoch=time.time()))
     ours = wait_result(new_seq=5, events=found.events, waited_s=1, mode="poll", reason=found.reason)
     assert without_time(ours) == without_time(expected)
     assert ours["reason"] == ("reconciled" if offers else "backlog")
@@ -106,7 +106,9 @@ def test_offers_of_many_boards_come_first_board_by_board(scanned: list[Json]) ->
     script = [Board(name, offers=offers.get(name, []), scanned=scanned if name == "b" else []) for name in boards]
     expected = wait_many(script, 0, "poll")
     found = Found(tagged(boards, {"b": scanned})).with_offers(
-        tagged(boards, {name: offer_events(rows, watcher(name)) for name, rows in offers.items()})
+        tagged(
+            boards, {name: offer_events(rows, watcher(name), now_epoch=time.time()) for name, rows in offers.items()}
+        )
     )
     ours = multi_result(
         cursors=dict.fromkeys(boards, 0),
@@ -159,4 +161,5 @@ def test_the_offers_among_tickets_are_those_that_the_bridge_finds(
     rows: list[Json], view: Any, only_mine: bool, project: str | None
 ) -> None:
     expected = bridge._reconciled_offer_events(rows, ME, only_mine, project, view, "b")
-    assert offer_events(rows, Watcher("b", ME, "me", "PR-1", view, only_mine, project)) == expected
+    watcher = Watcher("b", ME, "me", "PR-1", view, only_mine, project)
+    assert offer_events(rows, watcher, now_epoch=time.time()) == expected

@@ -1,14 +1,15 @@
 """central/streams: one stream that follows its wishes, with a scripted opener in Central's place."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from pursersd.central import streams
 from pursersd.central.streams import KeptStream
-from pursersd.errors import ProtocolRefused, Unreachable
+from pursersd.errors import ProtocolRefused, Unauthenticated, Unreachable
 from unit.scripted_streams import Script
 
 pytestmark = pytest.mark.anyio
@@ -56,9 +57,11 @@ class Clock:
 class Scene:
     """A kept stream at work."""
 
-    def __init__(self, *, overlap: bool) -> None:
+    def __init__(self, *, overlap: bool, reachable: Callable[[], Awaitable[None]] = checkpoint) -> None:
         self.script, self.heard, self.clock = Script(), Heard(), Clock()
-        self.kept = KeptStream("X", self.script.open, self.heard, overlap=overlap, settle=0.0, clock=self.clock)
+        self.kept = KeptStream(
+            "X", self.script.open, self.heard, overlap=overlap, settle=0.0, reachable=reachable, clock=self.clock
+        )
 
     async def want(self, *uris: str) -> None:
         """Wish, and wait until exactly this is covered."""
@@ -364,3 +367,45 @@ async def test_trouble_ends_with_the_wish(no_retry: None) -> None:
         await scene.until(lambda: scene.kept.trouble)
         scene.kept.want([])
         await scene.until(lambda: scene.kept.trouble is None)
+
+
+async def test_while_central_does_not_answer_nothing_is_opened(no_retry: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "FIRST_RETRY", 0.0)
+    answers = anyio.Event()
+    scene = Scene(overlap=True, reachable=answers.wait)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(scene.kept.run)
+        await scene.want("a")
+        scene.script.streams["a"].end(CUT)
+        await scene.until(lambda: scene.kept.reconnects)
+        await anyio.wait_all_tasks_blocked()
+        assert scene.script.log == ["open a", "close a"]
+        answers.set()
+        await scene.until(lambda: scene.script.log == ["open a", "close a", "open a"])
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_stream_that_nobody_wants_any_more_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "FIRST_RETRY", 0.0)
+    scene = Scene(overlap=True, reachable=anyio.Event().wait)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(scene.kept.run)
+        await scene.want("a")
+        scene.script.streams["a"].end(CUT)
+        await scene.until(lambda: scene.kept.trouble)
+        scene.kept.want(())
+        await scene.until(lambda: scene.kept.trouble is None)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_refused_credential_is_tried_again_when_somebody_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "FIRST_RETRY", 0.0)
+    monkeypatch.setattr(streams, "LAST_RETRY", 0.0)
+    async with running() as scene:
+        scene.script.errors = [Unauthenticated("HTTP 401")]
+        scene.kept.want("a")
+        await scene.until(lambda: scene.kept.trouble)
+        await anyio.wait_all_tasks_blocked()
+        assert scene.script.log == ["fail a"]
+        scene.kept.retry()
+        await scene.until(lambda: scene.kept.is_open)

@@ -5,19 +5,24 @@ because it always names itself, which makes Central parse every board for each c
 what a feed must know: pings, repeated cues and the difference between an overflow and a cut (docs/decisions/).
 """
 
+import errno
 import itertools
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urljoin
 
+import anyio
 import httpx2
 import msgspec
 
 from pursersd.central.account import Charge
+from pursersd.central.served_time import ServedTime
 from pursersd.errors import (
     CentralError,
+    Exhausted,
     Forbidden,
     InstanceMismatch,
     Overloaded,
@@ -116,19 +121,26 @@ class CentralClient:
         self.url = url
         self._token = token
         self._instance_id = instance_id
+        self.served_time = ServedTime()
         self._ids = itertools.count(1)
-        self._http = httpx2.AsyncClient(
-            trust_env=False,
-            follow_redirects=False,
-            timeout=httpx2.Timeout(SILENCE, connect=CONNECT_TIMEOUT),
-            limits=httpx2.Limits(
-                max_connections=MAX_CONNECTIONS, max_keepalive_connections=4, keepalive_expiry=KEEPALIVE
-            ),
-        )
+        self._http = _http()
+        self._users: Counter[httpx2.AsyncClient] = Counter()
+        """Requests in progress, by the set of connections that they use; the earlier sets are closed after their last."""
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._http.aclose()
+        for http in {self._http, *self._users}:
+            await http.aclose()
+
+    async def renew(self) -> None:
+        """Use no connection again that is open now: it may have died unseen. What is in progress may finish."""
+        before, self._http = self._http, _http()
+        await self._close_unused(before)
+
+    async def ask(self) -> None:
+        """Ask whether Central answers and takes the credential; costs it nothing of the boards. Raises as `call` does."""
+        async with self._post("server/discover", {"_meta": self._meta()}) as response:
+            _raise_refusal(await _answer(response))
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         """Call a Central tool; returns its structured result.
@@ -198,24 +210,58 @@ class CentralClient:
         if name is not None:
             headers["Mcp-Name"] = name
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params})
+        http = self._http
+        self._users[http] += 1
         try:
-            async with self._http.stream("POST", self.url, content=body, headers=headers) as response:
+            async with http.stream("POST", self.url, content=body, headers=headers) as response:
+                self.served_time.told(response.headers.get("date"))
                 await _check_status(response)
                 yield response
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            if _is_our_lack(error):
+                raise Exhausted(
+                    "This daemon has no file descriptor left for a connection to Central", sent=False
+                ) from error
             raise Unreachable(
                 f"Central is unreachable at {self.url}: {_text(error)}. Start it, or correct ONBOARD_CENTRAL_URL.",
                 sent=False,
             ) from error
         except httpx2.PoolTimeout as error:
             # Nothing was refused: a Central that is only slow must not cost us the streams.
-            raise Overloaded(f"Central at {self.url} keeps every connection of ours busy", sent=False) from error
+            raise Exhausted(f"Central at {self.url} keeps every connection of ours busy", sent=False) from error
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ProtocolRefused(f"{self.url} is not a usable Central URL: {_text(error)}") from error
         except httpx2.DecodingError as error:
             raise ProtocolRefused(f"Central's answer cannot be decoded: {_text(error)}") from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
             raise Unreachable(f"The connection to Central at {self.url} was lost: {_text(error)}") from error
+        finally:
+            self._users[http] -= 1
+            await self._close_unused(http)
+
+    async def _close_unused(self, http: httpx2.AsyncClient) -> None:
+        if http is not self._http and not self._users[http]:
+            del self._users[http]
+            with anyio.CancelScope(shield=True):
+                await http.aclose()
+
+
+def _http() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        trust_env=False,
+        follow_redirects=False,
+        timeout=httpx2.Timeout(SILENCE, connect=CONNECT_TIMEOUT),
+        limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=4, keepalive_expiry=KEEPALIVE),
+    )
+
+
+def _is_our_lack(error: BaseException | None) -> bool:
+    """Whether it was us who could not open a connection: nothing says that Central refused it."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _text(error: Exception) -> str:
@@ -240,7 +286,9 @@ async def _check_status(response: httpx2.Response) -> None:
             "Ask the board's admin for a token that has it."
         )
     if status == 429 or status >= 500:
-        raise Overloaded(f"Central answered HTTP {status}")
+        hint = response.headers.get("retry-after", "")
+        seconds = float(hint) if hint.isascii() and hint.isdigit() else None
+        raise Overloaded(f"Central answered HTTP {status}", retry_after_s=seconds)
     if status >= 300 and not response.headers.get("content-type", "").startswith("application/json"):
         text = (await response.aread())[:200].decode(errors="replace").strip()
         raise ProtocolRefused(f"Central answered HTTP {status}: {text}")

@@ -16,8 +16,10 @@ import anyio
 import jwt
 
 from pursersd.central.client import CentralClient, Cues
+from pursersd.central.reach import Reach
 from pursersd.errors import (
     CentralError,
+    Exhausted,
     Forbidden,
     InstanceMismatch,
     Overloaded,
@@ -27,6 +29,7 @@ from pursersd.errors import (
     Unreachable,
 )
 from pursersd.secret import Secret
+from pursersd.windows import Windows
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +78,11 @@ class Counters:
 class Pool:
     """Calls of one credential, bounded and counted; knows whether Central answers and which boards exist."""
 
-    def __init__(self, key: PoolKey, admit: Admit = freely) -> None:
+    def __init__(self, key: PoolKey, admit: Admit = freely, windows: Windows | None = None) -> None:
         self.key = key
         self._admit = admit
+        self.windows = windows or Windows()
+        """Where it is counted when something may have been lost."""
         self.counters = Counters()
         self.last_error: CentralError | None = None
         """The error of the newest request; None when it was answered."""
@@ -85,6 +90,13 @@ class Pool:
         """When (monotonic) the newest requests began to go wrong; counts only with `last_error`."""
         self.on_connect_refused: Callable[[], None] = _nobody
         """Called when a connection could not be made: whoever holds streams must let go (central.md §1.3)."""
+        self.reach = Reach(self.ask)
+        """Whether Central answers; who would try again waits there."""
+        self.instance: str | None = None
+        """The Central that answered last, as far as it says; see `is_replaced`."""
+        self.replaced_at: float | None = None
+        """When (monotonic) it turned out to be another one than before."""
+        self._expires = expiry(key.token)
         self._client = CentralClient(key.url, key.token, key.instance_id)
         self._calls = anyio.CapacityLimiter(CALLS)
         self._background = anyio.CapacityLimiter(BACKGROUND_CALLS)
@@ -108,13 +120,55 @@ class Pool:
                 await self._calls.acquire_on_behalf_of(object())
         await self._client.aclose()
 
+    @property
+    def central_time(self) -> float:
+        """What time it is at Central, in seconds since 1970: whether something of Central's has expired is asked of it."""
+        return self._client.served_time.now()
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """By how much our own clock is ahead of Central's; for people only."""
+        return self._client.served_time.ours_ahead_s
+
+    @property
+    def expires_s(self) -> float | None:
+        """Seconds until the credential expires, by Central's clock; None when it does not say."""
+        return None if self._expires is None else self._expires - self.central_time
+
+    async def doubt(self) -> None:
+        """The machine has slept: trust no connection and take nothing for answered before Central answered once."""
+        self.reach.doubt()
+        await self._client.renew()
+
+    async def ask(self) -> None:
+        """Ask whether Central answers, and remember it like the answer to a call. Raises CentralError if it does not."""
+        try:
+            await self._client.ask()
+        except CentralError as error:
+            self._note(error)
+            raise
+        self._served()
+
+    async def is_replaced(self) -> bool:
+        """Whether another Central answers at this address than before: what we know of its journals is then of another."""
+        found = await self._client.instance()
+        if found is None:
+            return False
+        before, self.instance = self.instance, found
+        if before in (None, found):
+            return False
+        log.warning("%s is another Central now: %s instead of %s", self.key.url, found, before)
+        self.replaced_at = time.monotonic()
+        self._boards = frozenset()
+        return True
+
     @asynccontextmanager
     async def listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:
         """Open a subscription stream (see CentralClient.listen)."""
         await self._admit()
         try:
             async with self._client.listen(uris) as cues:
-                self.last_error = None
+                self._served()
                 yield cues
         except InstanceMismatch as error:
             raise await self._explained(error) from error
@@ -177,7 +231,7 @@ class Pool:
         self.counters.in_flight += 1
         try:
             result = await self._client.call(tool, arguments, generation=generation)
-            self.last_error = None
+            self._served()
             return result
         except InstanceMismatch as error:
             raise await self._explained(error) from error
@@ -199,12 +253,22 @@ class Pool:
             "Correct ONBOARD_CENTRAL_INSTANCE_ID or ONBOARD_CENTRAL_URL."
         )
 
+    def _served(self) -> None:
+        self.last_error = None
+        self.reach.answered()
+
     def _note(self, error: CentralError) -> None:
         """Keep what says that Central does not serve us; every other failure is an answer."""
-        unserved = isinstance(error, (Unreachable, Unauthenticated, Forbidden, Overloaded))
-        if unserved and self.last_error is None:
+        if not isinstance(error, (Unreachable, Unauthenticated, Forbidden, Overloaded)):
+            self._served()
+            return
+        if self.last_error is None:
             self.error_since = time.monotonic()
-        self.last_error = error if unserved else None
+        self.last_error = error
+        if isinstance(error, (Unauthenticated, Forbidden)):
+            self.reach.answered()
+        elif not isinstance(error, Exhausted):
+            self.reach.lost(error)
         if isinstance(error, Unreachable) and not error.sent:
             self.on_connect_refused()
 
@@ -220,3 +284,12 @@ def credential_name(token: Secret) -> str:
     except jwt.PyJWTError:
         kid = None
     return f"{kid}/{token.fingerprint[:6]}" if isinstance(kid, str) and kid else token.fingerprint
+
+
+def expiry(token: Secret) -> float | None:
+    """When a credential says that it expires, in seconds since 1970; None if it is no JWT or has no `exp`."""
+    try:
+        expires = jwt.decode(token.reveal(), options={"verify_signature": False}).get("exp")
+    except jwt.PyJWTError:
+        return None
+    return float(expires) if isinstance(expires, int | float) else None

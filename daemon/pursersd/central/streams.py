@@ -9,7 +9,7 @@ is closed.
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.central.client import Cues
-from pursersd.errors import CentralError, ProtocolRefused
+from pursersd.errors import CentralError, Forbidden, ProtocolRefused, Unauthenticated
 from pursersd.rules.backoff import delays
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,10 @@ class StreamListener(Protocol):
         """
 
 
+async def _at_once() -> None:
+    """Nobody knows better: try."""
+
+
 class KeptStream:
     """One stream that follows `want()`; `run()` owns it for life.
 
@@ -99,6 +103,7 @@ class KeptStream:
         *,
         overlap: bool,
         settle: float,
+        reachable: Callable[[], Awaitable[None]] = _at_once,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -106,16 +111,25 @@ class KeptStream:
         self.denied: dict[str, str] = {}
         self.trouble: CentralError | None = None
         self.reconnects = 0
+        self.overflows = 0
+        """How often Central ended a stream because it had dropped cues."""
         self._opener = opener
         self._listener = listener
         self._overlap = overlap
         self._settle = settle
+        self._reachable = reachable
+        self._waiting = anyio.CancelScope()
         self._clock = clock
         self._opened_at = 0.0
         self._ended_at = -APART
         self._wanted: frozenset[str] = frozenset()
         self._changed = anyio.Event()
         self._drop = False
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The URIs to cover, as set last."""
+        return self._wanted
 
     @property
     def is_open(self) -> bool:
@@ -128,6 +142,8 @@ class KeptStream:
         if wanted != self._wanted:
             self._wanted = wanted
             self._changed.set()
+        if not wanted:
+            self._waiting.cancel()
 
     def retry(self) -> None:
         """Try again now what was denied or failed: somebody needs it."""
@@ -158,9 +174,11 @@ class KeptStream:
                 lost = _first(group)
             if lost is None:
                 pauses = _pauses()
+                await self._until_reachable()
                 continue
             if self.covered:
                 self.reconnects += 1
+                self.overflows += lost.error is None
                 log.warning("stream %s lost: %s", self.name, lost)
                 if self._clock() - self._opened_at >= STEADY:
                     pauses = _pauses()
@@ -168,7 +186,16 @@ class KeptStream:
             self.trouble = None if denied else lost.error
             self._cover(frozenset(), always=True)
             if not denied:
-                await self._wait_for_change(next(pauses))
+                # A credential that is refused now will be so in a second; somebody who needs it asks earlier (`retry`).
+                is_decision = isinstance(lost.error, (Unauthenticated, Forbidden))
+                await self._wait_for_change(DENIED_RETRY if is_decision else next(pauses))
+                await self._until_reachable()
+
+    async def _until_reachable(self) -> None:
+        """Until Central answers, or no stream is wanted any more."""
+        with anyio.CancelScope() as self._waiting:
+            if self._wanted:
+                await self._reachable()
 
     async def _follow(self, wanted: frozenset[str]) -> None:
         """Open a stream for `wanted` and replace it as wishes change; returns when nothing is wanted or it was dropped.

@@ -19,7 +19,9 @@ from pursersd.feed.waiter import Marks, Page, Waiter
 from pursersd.rules import sharing
 from pursersd.rules.awards import Awards
 from pursersd.rules.backoff import delays
+from pursersd.rules.windows import LW_RESYNC
 from pursersd.seats.seat import Seat, Seats
+from pursersd.windows import Windows
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +68,14 @@ class BoardFeed:
         """Whether the journal stream delivers this board's cues now."""
         self.settled = anyio.Event()
         """Set once the journal stream has covered or refused the board, or Central turned out to be unreachable."""
+        self._pool = pool
         self._seats = seats
         self._missed: set[str] = set()
         """Agent ids of seats whose pages left out rows since it was last clear that they are members."""
         self._doubtful: set[str] = set()
         """Those of them that were, or may have been, told of such a row: it may have been their leaving."""
+        self._generation: str | None = None
+        """Central's token for the numbering of this board's journal; None for a board that has none."""
         self._work = anyio.Event()
         self._in_round = False
         self._next_poll = 0.0
@@ -98,6 +103,14 @@ class BoardFeed:
             waiter.mark("gap")
         self._work.set()
 
+    def replaced(self) -> None:
+        """The journal is another one now: nobody's place in it means anything (RB-RPL-001)."""
+        self.reads.cued()
+        for waiter in self.waiters:
+            waiter.is_foreign = True
+            waiter.mark("gap")
+        self._work.set()
+
     def seats_changed(self, gained: frozenset[str], lost: frozenset[str]) -> None:
         """The seat stream covers other seats now. One that it gained may have been cued in vain before.
 
@@ -114,6 +127,7 @@ class BoardFeed:
 
     def add(self, waiter: Waiter) -> None:
         """Feed this waiter from now on."""
+        self._numbered(waiter.seat.generation)
         self.waiters.append(waiter)
         self._by_seat.setdefault(waiter.seat.uri, []).append(waiter)
         self._work.set()
@@ -131,6 +145,20 @@ class BoardFeed:
     def nudge(self) -> None:
         """A waiter opened its gate or took pages: look again who is due."""
         self._work.set()
+
+    async def reachable(self) -> None:
+        """Return when Central answers."""
+        await self._pool.reach.back()
+
+    @property
+    def windows(self) -> Windows:
+        """Where it is counted when something may have been lost."""
+        return self._pool.windows
+
+    @property
+    def central_time(self) -> float:
+        """What time it is at Central, in seconds since 1970."""
+        return self._pool.central_time
 
     async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
         """See Seats.confirm. What it leaves open is found out by one look at the board, for all who enter at the time."""
@@ -160,6 +188,7 @@ class BoardFeed:
             except (Unreachable, Overloaded) as error:
                 log.info("board %s: reading again later: %s", self.board, error)
                 await anyio.sleep(next(pauses))
+                await self._pool.reach.back()
                 self._work.set()
 
     async def sweep(self) -> None:
@@ -177,9 +206,18 @@ class BoardFeed:
         served = self._by_seat.get(seat.uri)
         try:
             with charged_to(served[0].account if served else None):
-                await self._seats.keepalive(seat)
+                renewed = await self._seats.keepalive(seat)
         except CentralError as error:
             log.info("board %s: keepalive join failed: %s", self.board, error)
+            return
+        self._numbered(renewed.generation)
+
+    def _numbered(self, generation: str | None) -> None:
+        """A join told how Central numbers the journal (central.md §6.5)."""
+        before, self._generation = self._generation, generation or self._generation
+        if before is not None and before != self._generation:
+            log.warning("board %s: Central numbers its journal anew", self.board)
+            self.replaced()
 
     async def _wait_for_work(self) -> None:
         """Until somebody may be due: by a cue, by what a wait did, or by the clock for those that are polled."""
@@ -228,7 +266,7 @@ class BoardFeed:
         self, page: dict[str, Any], start: int, reader: Waiter, other: Waiter, marks: dict[Waiter, Marks]
     ) -> bool:
         """Apply a page read for `reader` from `start` to `other`, if the rule allows; False when it must read for itself."""
-        if other.cursor != start:
+        if other.cursor != start or other.is_foreign:
             return False
         if other.seat.agent_id == reader.seat.agent_id:
             _deliver(other, page)
@@ -251,14 +289,19 @@ class BoardFeed:
         first: dict[str, Any] | None = None
         count = 0
         try:
+            if waiter.is_foreign:
+                self._jump(waiter, await self.catchup.head(waiter.seat))
+                return None
             async for page in self.catchup.pages(waiter.seat, waiter.cursor, background=True):
                 count += 1
                 first = page
                 _deliver(waiter, page)
                 self._note_doubt(waiter, page, marks)
+                if page.get("resync_required"):
+                    where = f"{waiter.seat.agent_name} on {self.board} goes on at {page['reset_cursor']}"
+                    self._pool.windows.opened(LW_RESYNC, where)
         except CursorAhead as ahead:
-            self._missed.add(waiter.seat.agent_id)
-            waiter.deliver(Page([], ahead.head, resynced=True))
+            self._jump(waiter, ahead.head)
             waiter.mark("gap")
             self._work.set()
             return None
@@ -268,6 +311,13 @@ class BoardFeed:
             waiter.fail(error)
             return None
         return first if count == 1 else None
+
+    def _jump(self, waiter: Waiter, head: int) -> None:
+        """Go on at the end of the journal: what lies before it cannot be told from what was seen in another one."""
+        waiter.is_foreign = False
+        self._missed.add(waiter.seat.agent_id)
+        waiter.deliver(Page([], head, resynced=True))
+        self._pool.windows.opened(LW_RESYNC, f"{waiter.seat.agent_name} on {self.board} goes on at {head}")
 
     def _note_doubt(self, waiter: Waiter, page: dict[str, Any], marks: Marks) -> None:
         seat = waiter.seat.agent_id

@@ -1,5 +1,6 @@
 """Read a seat's journal page by page, without any effect at Central (touch=false)."""
 
+import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,11 +8,16 @@ from typing import Any
 import anyio
 
 from pursersd.central.pool import Pool
-from pursersd.errors import ProtocolRefused, ToolFailed
+from pursersd.errors import Overloaded, ProtocolRefused, ToolFailed, Unreachable
 from pursersd.seats.seat import Seat, Seats, needs_rejoin
 
 PAGE = {"limit": 500, "max_events": 500, "max_bytes": 750_000}
 """Page bounds of a catchup (bridge.md §2.1)."""
+
+ACKNOWLEDGEMENTS = 3
+"""How often an acknowledgement is sent, each time after Central has answered something else."""
+
+log = logging.getLogger(__name__)
 
 _AHEAD = "cursor is ahead of journal"
 
@@ -57,24 +63,46 @@ class Catchup:
             if before is not None and cursor <= before:
                 raise ProtocolRefused(f"Central answered board_catchup with a page that does not lead on from {before}")
 
+    async def head(self, seat: Seat) -> int:
+        """Where the journal ends."""
+        first_row = {"limit": 1}
+        try:
+            page = await self._read(seat, 0, first_row, background=True)
+        except ToolFailed as error:
+            if not needs_rejoin(error):
+                raise
+            page = await self._read(await self._seats.rejoin(seat), 0, first_row, background=True)
+        return int(page["latest_cursor"])
+
     async def acknowledge(self, seat: Seat, cursor: int) -> None:
         """Move the seat's cursor at Central to `cursor`: exactly there, whatever has happened since.
 
         Central acknowledges the end of the page that it serves (central.md §6.1), so we ask for the one row before it.
-        This is model activity (touch=true): the model has just been given these events.
+        This is model activity (touch=true): the model has just been given these events. A Central that does not answer is
+        waited for: without the acknowledgement the seat would be given the same again.
         """
         if cursor <= 0:
             return
         arguments = {**_arguments(seat, cursor - 1), "limit": 1, "touch": True, "ack": True}
         async with self._own_cursor[seat.agent_id]:
-            try:
-                await self._pool.read("board_catchup", arguments, generation=seat.generation)
-            except ToolFailed as error:
-                if not needs_rejoin(error):
-                    raise
-                # Reading is allowed to a seat that left, this is not: the caller would be given the same for ever.
-                seat = await self._seats.rejoin(seat)
-                await self._pool.read("board_catchup", arguments, generation=seat.generation)
+            for _ in range(ACKNOWLEDGEMENTS - 1):
+                try:
+                    await self._acknowledge(seat, arguments)
+                    return
+                except (Unreachable, Overloaded) as error:
+                    log.info("%s on %s: acknowledging again later: %s", seat.agent_name, seat.board, error)
+                    await self._pool.reach.back()
+            await self._acknowledge(seat, arguments)
+
+    async def _acknowledge(self, seat: Seat, arguments: dict[str, Any]) -> None:
+        try:
+            await self._pool.read("board_catchup", arguments, generation=seat.generation)
+        except ToolFailed as error:
+            if not needs_rejoin(error):
+                raise
+            # Reading is allowed to a seat that left, this is not: the caller would be given the same for ever.
+            seat = await self._seats.rejoin(seat)
+            await self._pool.read("board_catchup", arguments, generation=seat.generation)
 
     async def _page(self, seat: Seat, cursor: int | None, background: bool) -> dict[str, Any]:
         try:

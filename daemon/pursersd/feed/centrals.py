@@ -16,6 +16,7 @@ from pursersd.rules.denials import Denials
 from pursersd.seats.first import Held
 from pursersd.seats.leases import Leases
 from pursersd.seats.seat import Seats
+from pursersd.windows import Windows
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Central:
         """What `pursersctl status` shows of it."""
         error = self.pool.last_error
         detail = error or self.feed.journals.trouble
+        replaced = self.pool.replaced_at
         streams = [stream for stream in (self.feed.journals, self.feed.seats) if stream.is_open]
         return CentralStatus(
             url=self.pool.key.url,
@@ -57,7 +59,14 @@ class Central:
             requests=self.pool.counters.requests,
             cues=self.pool.counters.cues,
             reconnects=self.feed.journals.reconnects + self.feed.seats.reconnects,
+            expires_s=_rounded(self.pool.expires_s),
+            clock_ahead_s=round(self.pool.clock_ahead_s, 1),
+            replaced_s=_rounded(None if replaced is None else time.monotonic() - replaced),
         )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def _state(error: Exception | None, used: bool) -> Literal["connecting", "ready", "unreachable", "refused"]:
@@ -77,6 +86,8 @@ class Centrals:
         self._admit = admit
         self.denials = Denials()
         """Boards that refused, for all conversations: a refusal belongs to a credential and a role."""
+        self.windows = Windows()
+        """The lossy windows of the whole daemon."""
         self._open: dict[PoolKey, Central] = {}
         self._tasks: TaskGroup | None = None
 
@@ -95,7 +106,7 @@ class Centrals:
         """The Central for `key`, kept open until `conversation` calls `release`."""
         central = self._open.get(key)
         if central is None:
-            pool = Pool(key, self._admit)
+            pool = Pool(key, self._admit, self.windows)
             seats = Seats(pool, self._held)
             central = self._open[key] = Central(pool, seats, Feed(pool, seats), anyio.CancelScope())
             assert self._tasks is not None, "Centrals.run() is not running"
@@ -119,6 +130,12 @@ class Centrals:
             if not central.users:
                 del self._open[key]
                 central.scope.cancel()
+
+    def woke(self) -> None:
+        """Time has passed without us: each Central is asked once, then everything is opened anew and read on."""
+        assert self._tasks is not None, "Centrals.run() is not running"
+        for central in self._open.values():
+            self._tasks.start_soon(central.feed.woke)
 
     async def _serve(self, central: Central) -> None:
         try:

@@ -2,12 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import anyio
 from anyio.abc import TaskGroup
 
+from pursersd.central.client import Cues
 from pursersd.central.pool import Pool
 from pursersd.central.streams import KeptStream
 from pursersd.errors import CentralError, Overloaded, Unreachable
@@ -15,6 +16,7 @@ from pursersd.feed.board import BoardFeed
 from pursersd.feed.catchup import Catchup
 from pursersd.feed.waiter import Bell, Waiter
 from pursersd.ids import journal_uri
+from pursersd.rules.windows import LW_OVERFLOW, LW_PRESENCE
 from pursersd.seats.seat import Seat, Seats
 
 log = logging.getLogger(__name__)
@@ -30,12 +32,20 @@ READY_TIMEOUT = 5.0
 """Longest time that an entry waits for its board's stream; afterwards the stream's arrival causes one more read."""
 
 
+KNOCK = 15.0
+"""Seconds without any answer of Central after which we ask whether it is there, as long as a stream is open."""
+
+
 class Feed:
     """Waiters of one pool and the streams that wake them. `run()` owns every task of it."""
 
     def __init__(self, pool: Pool, seats: Seats, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.journals = KeptStream("J", pool.listen, self, overlap=True, settle=SETTLE_JOURNALS, clock=clock)
-        self.seats = KeptStream("S", pool.listen, self, overlap=False, settle=SETTLE_SEATS, clock=clock)
+        self.journals = KeptStream(
+            "J", self._listen, self, overlap=True, settle=SETTLE_JOURNALS, reachable=pool.reach.back, clock=clock
+        )
+        self.seats = KeptStream(
+            "S", pool.listen, self, overlap=False, settle=SETTLE_SEATS, reachable=pool.reach.back, clock=clock
+        )
         self.boards: dict[str, BoardFeed] = {}
         self.started = anyio.Event()
         """Set once `run()` can take waiters."""
@@ -46,6 +56,9 @@ class Feed:
         self._catchup = Catchup(pool, seats)
         """Outlives the boards: an acknowledgement may still run when nobody waits on its board any more."""
         self._clock = clock
+        self._overflows = 0
+        self._identified = -1
+        """The loss after which we looked last who answers."""
         self._lingering: dict[Seat, float] = {}
         self._linger_changed = anyio.Event()
         self._tasks: TaskGroup | None = None
@@ -60,6 +73,7 @@ class Feed:
             tasks.start_soon(self.journals.run)
             tasks.start_soon(self.seats.run)
             tasks.start_soon(self._end_lingering)
+            tasks.start_soon(self._knock)
 
     @contextmanager
     def watch(self, seat: Seat, *, push: bool, bell: Bell | None = None) -> Iterator[Waiter]:
@@ -75,6 +89,7 @@ class Feed:
             self._lingering.pop(seat, None)
         self.journals.retry()
         self.seats.retry()
+        self._pool.reach.hurry()
         self._wish()
         try:
             yield waiter
@@ -111,6 +126,11 @@ class Feed:
                 waiter.lingers &= waiter.seat.uri != seat.uri
         self._wish()
 
+    async def woke(self) -> None:
+        """The machine has slept: one probe for everybody, then both streams anew, and what was missed is read."""
+        await self._pool.doubt()
+        self._let_go()
+
     def fail(self, error: CentralError) -> None:
         """Nothing more comes from this feed: end every wait with `error`."""
         for board in self.boards.values():
@@ -126,6 +146,8 @@ class Feed:
         name, _, rest = uri.removeprefix("board://").partition("/")
         if rest == "journal":
             self._seats.observer.journal_cued(name)
+        if rest.startswith("agent/") and uri not in self.seats.wanted:
+            self._pool.windows.opened(LW_PRESENCE, f"a cue for a seat on {name} that nobody uses any more")
         board = self.boards.get(name)
         if board is None:
             return
@@ -136,6 +158,10 @@ class Feed:
 
     def stream_changed(self, gained: frozenset[str], lost: frozenset[str]) -> None:
         """A stream opened, broke or was refused: boards gain or lose push."""
+        overflows = self.journals.overflows + self.seats.overflows
+        if overflows > self._overflows:
+            self._overflows = overflows
+            self._pool.windows.opened(LW_OVERFLOW, f"Central ended a stream of {self._pool.credential}")
         for stream in (self.journals, self.seats):
             if gained and stream.trouble is not None:
                 stream.retry()  # Central answers again: the other stream need not wait for its turn
@@ -202,6 +228,29 @@ class Feed:
                 del self._lingering[seat]
             if expired:
                 self._wish()
+
+    @asynccontextmanager
+    async def _listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:
+        """Open the journal stream. After each loss, look whether it is the same Central still."""
+        losses = self._pool.reach.losses
+        async with self._pool.listen(uris) as cues:
+            if losses != self._identified:
+                if await self._pool.is_replaced():
+                    self._seats.forget_all()
+                    for board in self.boards.values():
+                        board.replaced()
+                self._identified = losses
+            yield cues
+
+    async def _knock(self) -> None:
+        """While streams are open and nobody asks anything, ask once in a while: they outlive a Central that wants to stop
+        and a credential that was withdrawn (central.md §1.3, §4.6), and would hide both."""
+        while True:
+            quiet_s = self._pool.reach.quiet_s
+            await anyio.sleep(KNOCK - quiet_s if quiet_s < KNOCK else KNOCK)
+            if (self.journals.is_open or self.seats.is_open) and self._pool.reach.quiet_s >= KNOCK:
+                with suppress(CentralError):  # noted by the pool, which tells whom it concerns
+                    await self._pool.ask()
 
     def _let_go(self) -> None:
         """Central refuses connections: it may be stopping and cannot while our streams are open (central.md §1.3)."""

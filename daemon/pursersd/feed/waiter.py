@@ -74,6 +74,8 @@ class Waiter:
         """Whether its seat stays in the streams for a while after it."""
         self.uncovered = False
         """Whether the seat stream does not cover its seat, or not again yet: its cues may be missed until then."""
+        self.is_foreign = False
+        """Whether its cursor is of a journal that is gone: it goes on at the end of the present one."""
         self.failure: CentralError | None = None
         self.account: Account | None = current()
         """Who pays for what is read for it: whoever made it."""

@@ -3,7 +3,6 @@
 A cue never has a `seq`: it says what is so, not what happened, and moves no cursor.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from pursersd.rules.continuation import continuation
@@ -23,23 +22,21 @@ def backlog_events(
     watcher: Watcher,
     *,
     suppressed: Callable[[str, Fingerprint], bool],
-    wall: Callable[[], float] = time.time,
+    now_epoch: float,
 ) -> list[dict[str, object]]:
     """One cue for each ticket that waits for this watcher and that `suppressed(ticket_id, fingerprint)` lets through.
 
-    An offer made to the watcher is told as an offer while it is live, and not at all after that.
+    An offer made to the watcher is told as an offer while it is live at `now_epoch`, Central's time, and not at all after.
     """
-    now = wall()
-    cues = (_cue(ticket, watcher, now) for ticket in tickets)
+    cues = (_cue(ticket, watcher, now_epoch) for ticket in tickets)
     return [cue for cue in cues if cue is not None and not suppressed(str(cue["ticket_id"]), fingerprint(cue))]
 
 
 def offer_events(
-    tickets: Sequence[Mapping[str, object]], watcher: Watcher, *, wall: Callable[[], float] = time.time
+    tickets: Sequence[Mapping[str, object]], watcher: Watcher, *, now_epoch: float
 ) -> list[dict[str, object]]:
-    """The live offers to this watcher among `tickets` (rows of dispatch_my_offers or ticket_list), never suppressed."""
-    now = wall()
-    cues = (_cue(ticket, watcher, now) for ticket in tickets)
+    """The offers to this watcher that are live at `now_epoch`, Central's time, among `tickets`, never suppressed."""
+    cues = (_cue(ticket, watcher, now_epoch) for ticket in tickets)
     return [cue for cue in cues if cue is not None and cue["source"] == OFFER_RECONCILIATION]
 
 

@@ -170,9 +170,9 @@ class Seats:
         """Join again after Central called the seat inactive or its generation stale. It is not the model that acts here."""
         return await self._keepalive(seat)
 
-    async def keepalive(self, seat: Seat) -> None:
+    async def keepalive(self, seat: Seat) -> Seat:
         """Join without claiming model activity: keeps the seat from going stale and lets Central notice expired leases."""
-        await self._keepalive(seat)
+        return await self._keepalive(seat)
 
     async def declare(self, seat: Seat, changes: Mapping[str, object]) -> None:
         """Declare other capabilities than those that count, until `keepalive` declares these again."""
@@ -200,6 +200,11 @@ class Seats:
     def longest_untouched(self, seats: Iterable[Seat]) -> Seat:
         """That of some seats whose last join is furthest back."""
         return min(seats, key=lambda seat: member.joined_at if (member := self._member(seat)) else 0.0)
+
+    def forget_all(self) -> None:
+        """Another Central answers: nobody has joined it."""
+        for member in self._members.values():
+            member.seat, member.sure_up_to = None, 0
 
     def users(self, seat: Seat) -> int:
         """How many conversations use the seat."""

@@ -19,6 +19,7 @@ from pursersd.rules import projection as rules
 from pursersd.rules.awards import is_for_one
 from pursersd.rules.events import ticket_of
 from pursersd.rules.relevance import Watcher
+from pursersd.rules.windows import LW_COMPACT, LW_RESYNC, resync_warning
 from pursersd.waits.projection import Projection, Ticket, Tickets
 
 log = logging.getLogger(__name__)
@@ -120,6 +121,8 @@ class BoardWait:
         self.warnings += projection.warnings
         self.compacted = compaction.compact(history.events, relevant, cursor_omitted=self.cursor_omitted)
         compacted = self.compacted
+        if compacted and (lost := len(relevant) - len(compacted.events)) > 0:
+            self.feed.windows.opened(LW_COMPACT, f"{self.waiter.seat.agent_name} on {self.name}: {lost} events", lost)
         found = compacted.events if compacted else self._merged(relevant, projection)
         self.cursor = history.head
         self.entered = True
@@ -139,7 +142,9 @@ class BoardWait:
             page = self._unjudged[0]
             relevant = await self._judge_page(page)
             self.cursor = page.next_cursor
-            self.resynced |= page.resynced
+            if page.resynced:
+                self.resynced = True
+                self.warnings.append(resync_warning(self.name))
             del self._unjudged[0]
             if relevant:
                 return relevant
@@ -152,7 +157,8 @@ class BoardWait:
 
     async def offers(self) -> list[Event]:
         """The live offers to this seat, whether they were shown before or not; as cheap as `scan`."""
-        return backlog.offer_events(list((await self._active()).tickets.values()), self.watcher)
+        tickets = list((await self._active()).tickets.values())
+        return backlog.offer_events(tickets, self.watcher, now_epoch=self.feed.central_time)
 
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         """These events are the result: the work that they tell of is not shown again at once (D4)."""
@@ -198,10 +204,18 @@ class BoardWait:
                 history.events += page["events"]
                 history.has_hidden |= page["scan_count"] > len(page["events"]) or bool(page.get("resync_required"))
                 history.head = position_after(page)
-                self.resynced |= bool(page.get("resync_required"))
+                if page.get("resync_required"):
+                    self._lost_place(history.head)
         except CursorAhead as ahead:
+            self.feed.windows.opened(LW_RESYNC, f"{self.waiter.seat.agent_name} on {self.name} goes on at {ahead.head}")
             self.warnings.append(rules.cursor_ahead_warning(self.cursor, ahead.head))
             history.head = ahead.head
+
+    def _lost_place(self, head: int) -> None:
+        """The journal no longer has what comes after the caller's cursor."""
+        self.resynced = True
+        self.warnings.append(resync_warning(self.name))
+        self.feed.windows.opened(LW_RESYNC, f"{self.waiter.seat.agent_name} on {self.name} goes on at {head}")
 
     async def _project(self, history: _History) -> Projection:
         tickets = self._tickets()
@@ -249,6 +263,7 @@ class BoardWait:
             except (Unreachable, Overloaded):
                 # Without the ticket the event would be dropped or guessed: wait, the deadline of the call is above us.
                 await anyio.sleep(RETRY)
+                await self.feed.reachable()
             except ToolFailed:
                 return relevance.judge(event, None, self.watcher, lookup_failed=True)
         judged = self._decide(event, ticket)
@@ -271,7 +286,8 @@ class BoardWait:
         return self.feed.awards.award(self.waiter.seat.uri, work, self.memory)
 
     def _merged(self, relevant: list[Event], projection: Projection) -> list[Event]:
-        offers = backlog.offer_events(list(projection.tickets.values()), self.watcher)
+        tickets = list(projection.tickets.values())
+        offers = backlog.offer_events(tickets, self.watcher, now_epoch=self.feed.central_time)
         return outcome.merge(relevant, offers, self._backlog(projection))
 
     def _note_dispatch(self, tickets: Iterable[Ticket]) -> None:
@@ -288,5 +304,6 @@ class BoardWait:
         return backlog.backlog_events(
             list(projection.tickets.values()),
             self.watcher,
+            now_epoch=self.feed.central_time,
             suppressed=self.memory.suppression.suppressed_for(self.watcher),
         )
