@@ -46,6 +46,8 @@ REAP_COLUMNS = (
     Column("SHIM", keep=90, right=True),
     Column("WHY", keep=100, least=20),
 )
+SEEN_IN_PS = ("board_polled", "seat_shared")
+"""Warnings that the table itself shows."""
 
 STATE_STYLES = {"waiting": "green", "working": "cyan", "idle": "dim", "detached": "red"}
 CENTRAL_STYLES = {"ready": "green", "connecting": "yellow", "unreachable": "red", "refused": "red"}
@@ -62,7 +64,11 @@ def ps(answer: api.Ps, width: int = DEFAULT_WIDTH) -> list[Line]:
         columns = (*PS_COLUMNS, VERSION)
         for row, line in zip(rows, cells, strict=True):
             line.append((_text(row.shim_version), "yellow" if row.shim_version != answer.version else ""))
-    return [*table(columns, cells, width), *_poll_reasons(rows, width)]
+    lines = [*table(columns, cells, width), *_poll_reasons(rows, width)]
+    for warning in answer.warnings:
+        if warning.code not in SEEN_IN_PS:
+            lines += [(), *wrapped(f"{warning.code}: {warning.text} → {warning.action}", width, style="yellow")]
+    return lines
 
 
 def ended(answer: api.Ended, width: int = DEFAULT_WIDTH) -> list[Line]:
@@ -98,6 +104,17 @@ def status(answer: api.Status, *, stopped: bool, version: str, width: int = DEFA
         lines.append((("  ", ""), (clean(warning.code), "yellow"), (since, "dim")))
         lines += wrapped(warning.text, width, indent=4)
         lines += wrapped("→ " + warning.action, width, indent=4)
+    return lines + _lossy_windows(answer.lossy_windows, width)
+
+
+def _lossy_windows(windows: list[api.LossyWindow], width: int) -> list[Line]:
+    """Where something may have been lost since the daemon began."""
+    opened = [window for window in windows if window.count]
+    lines: list[Line] = [(), (("May have been lost", "bold"),)] if opened else []
+    for window in opened:
+        since = f"  last {duration(window.last_s)} ago" if window.last_s is not None else ""
+        lines.append((("  ", ""), (f"{clean(window.name)}: {window.count}", "yellow"), (since, "dim")))
+        lines += wrapped(window.text, width, indent=4)
     return lines
 
 

@@ -9,6 +9,7 @@ from pursers_shim import starts
 from pursers_shim.paths import PathError, place
 from pursersd import __version__, log
 from pursersd.api import log_file
+from pursersd.descriptors import raise_limit
 from pursersd.errors import OwnershipError
 from pursersd.ownership import Ownership, take
 
@@ -38,6 +39,7 @@ def main() -> int:
 
 
 def _serve(ownership: Ownership, options: argparse.Namespace) -> int:
+    raise_limit()
     log_path = None if options.foreground else log_file(ownership.place.home)
     log.set_up(log_path, "DEBUG" if options.verbose else "INFO")
     # Only now the expensive imports: shims may connect already, and a second daemon never gets this far.

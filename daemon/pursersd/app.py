@@ -13,18 +13,22 @@ from anyio.abc import SocketListener, TaskGroup
 
 from pursers_shim import wire
 from pursersd import __version__
+from pursersd.api import Warning
 from pursersd.control import Control
 from pursersd.conversation.naming import Naming
 from pursersd.conversation.registry import Conversations
+from pursersd.descriptors import Descriptors
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
 from pursersd.fence import Fence, Lost
+from pursersd.health import changes
 from pursersd.listener import Listener
 from pursersd.ownership import Ownership
 from pursersd.state.doors import DoorFolders
 from pursersd.state.epoch import raise_epoch
 from pursersd.state.names import Names
 from pursersd.state.stats import StatsWriters
+from pursersd.suspension import Suspension
 from pursersd.tools.server import build
 
 log = logging.getLogger(__name__)
@@ -40,6 +44,9 @@ DRAIN_LOOK = 0.05
 
 IDLE_LOOK = 5.0
 """Seconds between two looks whether an automatically started daemon is still needed."""
+
+HEALTH_LOOK = 2.0
+"""Seconds between two looks at what an operator should know."""
 
 StartedBy = Literal["auto", "user", "service"]
 
@@ -81,6 +88,8 @@ class App:
         state = _state_folder(place.home)
         epoch = raise_epoch(state)
         self._fence = Fence(self._ownership, state, epoch)
+        descriptors = Descriptors()
+        suspension = Suspension(self._centrals.woke)
         control = Control(
             self._conversations,
             self._centrals,
@@ -90,9 +99,11 @@ class App:
             log_path=self._options.log_path,
             started_by=self._options.started_by,
             stop=self.leave,
+            descriptors=descriptors,
+            suspension=suspension,
         )
         listener = Listener(
-            self._conversations, control, build(), epoch, self._stats, self._doors.of, fence=self._fence
+            self._conversations, control, build(), epoch, self._stats, self._doors.of, descriptors, fence=self._fence
         )
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stats.run)
@@ -100,6 +111,8 @@ class App:
             await tasks.start(self._conversations.run)
             tasks.start_soon(self._watch_signals)
             tasks.start_soon(self._watch_fence, self._fence)
+            tasks.start_soon(suspension.run)
+            tasks.start_soon(_log_warnings, control)
             if self._options.started_by == "auto" and self._options.idle_exit_s > 0:
                 tasks.start_soon(self._watch_idleness)
             accepting = anyio.CancelScope()
@@ -165,6 +178,20 @@ class App:
         while self._conversations.idle_s < self._options.idle_exit_s:
             await anyio.sleep(min(IDLE_LOOK, self._options.idle_exit_s))
         self.leave(wire.IDLE, False)
+
+
+async def _log_warnings(control: Control) -> None:
+    """Write each warning to the log when it begins and when it ends."""
+    known: list[Warning] = []
+    while True:
+        await anyio.sleep(HEALTH_LOOK)
+        present = control.warnings()
+        begun, ended = changes(known, present)
+        for warning in begun:
+            log.warning("warning %s: %s %s", warning.code, warning.text, warning.action)
+        for warning in ended:
+            log.info("warning %s is over: %s", warning.code, warning.text)
+        known = present
 
 
 def _state_folder(home: str | None) -> Path:

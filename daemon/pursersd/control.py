@@ -14,13 +14,16 @@ from anyio.abc import SocketStream
 from pursers_shim import starts, wire
 from pursers_shim.paths import Place
 from pursersd import __version__, api, door_join, own_health
+from pursersd import log as logs
 from pursersd.conversation.reaper import reap
 from pursersd.conversation.registry import Conversations
+from pursersd.descriptors import Descriptors
 from pursersd.errors import PursersError
 from pursersd.feed.centrals import Centrals
-from pursersd.health import warnings
+from pursersd.health import Machine, warnings
 from pursersd.installed import installed
 from pursersd.state.stats import StatsWriters
+from pursersd.suspension import Suspension
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ class Control:
         log_path: str | None,
         started_by: Literal["auto", "user", "service"],
         stop: Stop,
+        descriptors: Descriptors,
+        suspension: Suspension,
     ) -> None:
         self._conversations = conversations
         self._centrals = centrals
@@ -51,6 +56,8 @@ class Control:
         self._log_path = log_path
         self._started_by = started_by
         self._stop = stop
+        self._descriptors = descriptors
+        self._suspension = suspension
         self._started = time.monotonic()
         self.is_draining = False
         """We are about to leave."""
@@ -151,12 +158,11 @@ class Control:
 
     def ps(self) -> api.Ps:
         """Every conversation."""
-        return api.Ps(seats=self._conversations.rows(), version=__version__)
+        return api.Ps(seats=self._conversations.rows(), version=__version__, warnings=self.warnings())
 
     def status(self) -> api.Status:
         """The daemon, its Centrals, and what an operator should know."""
-        centrals = [central.status() for central in self._centrals.all()]
-        rows = self._conversations.rows()
+        machine = self._machine()
         return api.Status(
             daemon=api.DaemonStatus(
                 pid=os.getpid(),
@@ -169,10 +175,33 @@ class Control:
                 log=self._log_path,
                 started_by=self._started_by,
                 rss_bytes=psutil.Process().memory_info().rss,
+                descriptors=machine.descriptors,
+                descriptor_limit=machine.descriptor_limit,
+                log_lines_lost=machine.log_lost,
+                suspensions=machine.suspensions,
             ),
-            centrals=centrals,
-            conversations=len(rows),
-            warnings=[*self._of_ourselves(rows), *warnings(centrals, rows, self._stats.rows())],
+            centrals=[central.status() for central in self._centrals.all()],
+            conversations=len(self._conversations),
+            warnings=self.warnings(),
+            lossy_windows=self._centrals.windows.snapshot(),
+        )
+
+    def warnings(self) -> list[api.Warning]:
+        """What an operator should know at this moment."""
+        centrals, rows = [central.status() for central in self._centrals.all()], self._conversations.rows()
+        return [*self._of_ourselves(rows), *warnings(centrals, rows, self._stats.rows(), self._machine())]
+
+    def _machine(self) -> Machine:
+        trouble = logs.trouble()
+        return Machine(
+            descriptors=self._descriptors.in_use,
+            descriptor_limit=self._descriptors.limit,
+            refused_s=self._descriptors.refused_s,
+            log_error=trouble.text if trouble else None,
+            log_lost=trouble.lost if trouble else 0,
+            log_error_s=trouble.since_s if trouble else 0.0,
+            suspensions=self._suspension.count,
+            woke_s=self._suspension.since_s,
         )
 
     def _of_ourselves(self, rows: list[api.SeatRow]) -> list[api.Warning]:

@@ -1,40 +1,172 @@
-"""What an operator should know: a stable code, what it means, and what to do. A pure view of the daemon's state."""
+"""What an operator should know: a stable code, since when, what it means, and what to do. A pure view of the daemon's state.
+
+This is the one place that decides: `status`, `ps` and the log show what it says. docs/reliability.md lists the codes.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pursersd.api import CentralStatus, SeatRow, StatsFile, Warning
 
+EXPIRES_SOON = 300.0
+"""Seconds before its end from which a credential is warned of (contracts §6.6)."""
+
+CLOCK_WRONG = 60.0
+"""Seconds by which our clock may differ from Central's."""
+
+WOKE_LATELY = 60.0
+"""Seconds that a sleep of the machine is shown."""
+
+REPLACED_LATELY = 3600.0
+"""Seconds that it is shown that another Central answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the daemon knows of itself and of the machine that it runs on."""
+
+    descriptors: int = 0
+    descriptor_limit: int = 0
+    refused_s: float | None = None
+    """Seconds since a conversation was refused for lack of descriptors, if that was lately."""
+    log_error: str | None = None
+    """Why the log cannot be written."""
+    log_lost: int = 0
+    log_error_s: float = 0.0
+    suspensions: int = 0
+    woke_s: float | None = None
+    """Seconds since the machine woke from a sleep, or somebody let us go on."""
+
 
 def warnings(
-    centrals: Sequence[CentralStatus], rows: Sequence[SeatRow], stats: Sequence[StatsFile] = ()
+    centrals: Sequence[CentralStatus],
+    rows: Sequence[SeatRow],
+    stats: Sequence[StatsFile] = (),
+    machine: Machine | None = None,
 ) -> list[Warning]:
     """The warnings that the present state calls for, the most urgent first."""
-    return [*_of_centrals(centrals), *_of_seats(rows), *_of_stats(stats)]
+    of_machine = _of_machine(machine or Machine())
+    return [*_of_centrals(centrals), *of_machine, *_misconfigured(rows), *_of_seats(rows), *_of_stats(stats)]
+
+
+def changes(before: Sequence[Warning], now: Sequence[Warning]) -> tuple[list[Warning], list[Warning]]:
+    """What began and what ended, for the log. What a warning says may change while it stays the same one."""
+    known, present = {_identity(w) for w in before}, {_identity(w) for w in now}
+    return [w for w in now if _identity(w) not in known], [w for w in before if _identity(w) not in present]
+
+
+def _identity(warning: Warning) -> tuple[str, str]:
+    return warning.code, warning.text.partition(": ")[0]
 
 
 def _of_centrals(centrals: Sequence[CentralStatus]) -> list[Warning]:
+    return [warning for central in centrals for warning in (*_unserved(central), *_doubtful(central))]
+
+
+def _unserved(central: CentralStatus) -> list[Warning]:
+    where = f"{central.url} ({central.credential})"
+    if central.state == "refused":
+        return [
+            Warning(
+                code="credential_refused",
+                since_s=central.trouble_s or 0.0,
+                text=f"Central {where} does not accept the credential: {central.detail}",
+                action="Get a new token from the board's admin and set ONBOARD_CENTRAL_TOKEN or its file.",
+            )
+        ]
+    if central.state == "unreachable":
+        return [
+            Warning(
+                code="central_unreachable",
+                since_s=central.trouble_s or 0.0,
+                text=f"Central {where} does not answer: {central.detail}",
+                action="Start Central or repair the way to it. Waits go on by themselves when it answers again.",
+            )
+        ]
+    return []
+
+
+def _doubtful(central: CentralStatus) -> list[Warning]:
+    where = f"{central.url} ({central.credential})"
     found = []
-    for central in centrals:
-        where = f"{central.url} ({central.credential})"
-        if central.state == "refused":
-            found.append(
-                Warning(
-                    code="credential_refused",
-                    since_s=central.trouble_s or 0.0,
-                    text=f"Central {where} does not accept the credential: {central.detail}",
-                    action="Get a new token from the board's admin and set ONBOARD_CENTRAL_TOKEN or its file.",
-                )
+    if central.replaced_s is not None and central.replaced_s < REPLACED_LATELY:
+        found.append(
+            Warning(
+                code="central_replaced",
+                since_s=central.replaced_s,
+                text=f"Another Central than before answers at {where}: waits went on at the end of its journals.",
+                action="If that was not meant, correct ONBOARD_CENTRAL_URL, or set ONBOARD_CENTRAL_INSTANCE_ID.",
             )
-        elif central.state == "unreachable":
-            found.append(
-                Warning(
-                    code="central_unreachable",
-                    since_s=central.trouble_s or 0.0,
-                    text=f"Central {where} does not answer: {central.detail}",
-                    action="Start Central or repair the way to it. Waits go on by themselves when it answers again.",
-                )
+        )
+    if central.expires_s is not None and 0 < central.expires_s < EXPIRES_SOON and central.state != "refused":
+        found.append(
+            Warning(
+                code="credential_expires",
+                since_s=EXPIRES_SOON - central.expires_s,
+                text=f"The credential for Central {where} expires in less than {EXPIRES_SOON / 60:.0f} minutes.",
+                action="Get a new token from the board's admin and set ONBOARD_CENTRAL_TOKEN or its file.",
             )
+        )
+    if abs(central.clock_ahead_s) > CLOCK_WRONG:
+        side = "ahead of" if central.clock_ahead_s > 0 else "behind"
+        found.append(
+            Warning(
+                code="clock_differs",
+                since_s=0.0,
+                text=f"The clock of this machine is {side} that of Central {where}: {abs(central.clock_ahead_s):.0f} s",
+                action="Set the clock that is wrong. Offers and waits do not depend on it; a credential's times do.",
+            )
+        )
     return found
+
+
+def _of_machine(machine: Machine) -> list[Warning]:
+    found = []
+    if machine.refused_s is not None:
+        found.append(
+            Warning(
+                code="descriptors_short",
+                since_s=machine.refused_s,
+                text=f"New conversations are refused: {machine.descriptors} of {machine.descriptor_limit} file descriptors "
+                "are in use, and the rest is kept for those that are there.",
+                action="Close chats that nobody uses, or allow more (ulimit -n, LimitNOFILE=) and run: pursersctl restart",
+            )
+        )
+    if machine.log_error is not None:
+        found.append(
+            Warning(
+                code="log_unwritable",
+                since_s=machine.log_error_s,
+                text=f"The log cannot be written: {machine.log_error}; {machine.log_lost} lines are lost",
+                action="Make room, or make its folder writable; pursersctl status names the file. No restart is needed.",
+            )
+        )
+    if machine.woke_s is not None and machine.woke_s < WOKE_LATELY:
+        found.append(
+            Warning(
+                code="time_passed",
+                since_s=machine.woke_s,
+                text="Time passed without the daemon: the machine slept, or somebody stopped it. All connections are new.",
+                action="Nothing: what was missed is read by itself.",
+            )
+        )
+    return found
+
+
+def _misconfigured(rows: Sequence[SeatRow]) -> list[Warning]:
+    since: dict[str, float] = {}
+    for row in rows:
+        if row.problem is not None:
+            since[row.problem] = max(since.get(row.problem, 0.0), row.age_s)
+    return [
+        Warning(
+            code="settings_wrong",
+            since_s=since_s,
+            text=f"A conversation cannot work: {problem}",
+            action="Repair its entry in the host's configuration, or the file that it names; pursersctl ps shows whose it is.",
+        )
+        for problem, since_s in sorted(since.items())
+    ]
 
 
 def _of_seats(rows: Sequence[SeatRow]) -> list[Warning]:

@@ -21,6 +21,7 @@ from pursersd.conversation.hello import Hello, Refused
 from pursersd.conversation.identity import behind, identify
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
+from pursersd.descriptors import Descriptors
 from pursersd.fence import Fence
 from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
@@ -31,6 +32,16 @@ log = logging.getLogger(__name__)
 
 EXIT_TIMEOUT = 1.0
 """Seconds to tell a shim that it should end."""
+
+ACCEPT_PAUSE = 0.5
+"""Seconds until we try again to accept connections, when there was nothing left to accept them with."""
+
+_LACK = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+_TOO_MANY = (
+    "The daemon has too few file descriptors for another conversation. Close chats that nobody uses, or allow more "
+    "(ulimit -n) and run: pursersctl restart"
+)
 
 FILE_LIMIT = 64 * 1024
 """Bytes that are read of a token file."""
@@ -52,6 +63,7 @@ class Listener:
         epoch: int,
         stats: StatsWriters,
         doors: FindDoors,
+        descriptors: Descriptors,
         *,
         fence: Fence | None = None,
     ) -> None:
@@ -62,6 +74,7 @@ class Listener:
         self._stats = stats
         self._doors = doors
         self._fence = fence
+        self._descriptors = descriptors
         self._links: dict[str, Link] = {}
         """The live link of each conversation that has one."""
         self._is_draining = False
@@ -69,7 +82,16 @@ class Listener:
 
     async def serve(self, listener: SocketListener, tasks: TaskGroup) -> None:
         """Accept connections until cancelled; each is served as a task of `tasks`."""
-        await listener.serve(self._serve_connection, tasks)
+        while True:
+            try:
+                await listener.serve(self._serve_connection, tasks)
+            except anyio.BrokenResourceError as error:
+                if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _LACK:
+                    raise
+                # Who has connected waits in the queue of the socket; those that are here may give something back.
+                self._descriptors.refused()
+                log.error("no connection can be accepted: %s", error.__cause__.strerror)
+                await anyio.sleep(ACCEPT_PAUSE)
 
     @property
     def is_busy(self) -> bool:
@@ -126,6 +148,8 @@ class Listener:
     ) -> None:
         if self._is_draining or not (self._fence is None or self._fence.holds()):
             raise Refused("draining", "This pursersd is leaving; another one follows.", retryable=True)
+        if not self._descriptors.has_room():
+            raise Refused("too_many", _TOO_MANY, retryable=True)
         shim = identify(hello.pid, hello.started)
         if shim is None:
             raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")

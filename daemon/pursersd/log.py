@@ -4,10 +4,14 @@ The Redactor is a last fence. Secrets travel as settings.Secret, which shows onl
 token or a door nevertheless is blanked before it is written.
 """
 
+import contextlib
 import logging
 import logging.handlers
 import os
 import re
+import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from pursersd.errors import OwnershipError
@@ -32,6 +36,80 @@ class Redactor(logging.Formatter):
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The log cannot be written."""
+
+    text: str
+    lost: int
+    """Lines that were lost, in all."""
+    since_s: float
+
+
+class LogFile(logging.handlers.RotatingFileHandler):
+    """The log file. A line that cannot be written is counted and given up: nothing else may suffer from it.
+
+    A file that somebody moved or deleted is made anew.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, maxBytes=MAX_BYTES, backupCount=KEPT)
+        self._lost = 0
+        self._error: str | None = None
+        self._failing_since = 0.0
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why the newest line is not in the file."""
+        if self._error is None:
+            return None
+        return Trouble(self._error, self._lost, time.monotonic() - self._failing_since)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        if self.stream is not None and not self._is_in_place(self.stream.fileno()):
+            self._let_go()
+        before = self._lost
+        super().emit(record)
+        if self._lost == before:
+            self._error = None
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Nothing goes to stderr: nobody bounds what lies behind it."""
+        error = sys.exc_info()[1]
+        if self._error is None:
+            self._failing_since = time.monotonic()
+        self._lost += 1
+        self._error = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+        self._let_go()
+
+    def _is_in_place(self, stream: int) -> bool:
+        try:
+            found = os.stat(self.baseFilename)
+        except OSError:
+            return False
+        ours = os.fstat(stream)
+        return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)
+
+    def _let_go(self) -> None:
+        """Open the file again for the next line."""
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def _open(self):  # type: ignore[no-untyped-def]
+        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        return super()._open()
+
+
+def trouble() -> Trouble | None:
+    """Why the log cannot be written; None while it can."""
+    found = (handler.trouble for handler in logging.getLogger().handlers if isinstance(handler, LogFile))
+    return next(found, None)
+
+
 def set_up(file: str | None, level: str = "INFO") -> None:
     """Log to `file` (made with mode 0600, its folder with 0700) or, with None, to stderr.
 
@@ -42,9 +120,7 @@ def set_up(file: str | None, level: str = "INFO") -> None:
         handler = logging.StreamHandler()
     else:
         try:
-            Path(file).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-            handler = logging.handlers.RotatingFileHandler(file, maxBytes=MAX_BYTES, backupCount=KEPT)
+            handler = LogFile(file)
         except OSError as error:
             raise OwnershipError(
                 f"The log {file} cannot be written: {error.strerror}. Make it writable for you, or start with --foreground."

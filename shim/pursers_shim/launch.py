@@ -61,17 +61,25 @@ def daemon_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def spawn_detached(argv: list[str], environ: Mapping[str, str], log: str) -> None:
     """Start `argv` as its own session, two forks away, with stderr in the new file `log` and nothing else inherited.
 
-    Returns when it runs, after a few milliseconds. It holds the lock on `log` for as long as it lives with that stderr:
+    Returns when it runs, after a few milliseconds. Raises OSError when the system gives no process for it, or its log
+    cannot be made; what goes wrong later stands in `log`. It holds the lock on `log` for as long as it lives with that stderr:
     it is nobody's child, so this is how its early death shows. Some hosts end every descendant of theirs (opencode), so
     the process must not have one for a parent.
     """
     running, becoming = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(running)
+        os.close(becoming)
+        raise
     if child:
         os.close(becoming)
         os.waitpid(child, 0)
-        os.read(running, 1)  # ends when the last copy of `becoming` is closed: by exec, or by its failure
+        failure = os.read(running, 8)  # ends when the last copy of `becoming` is closed: by exec, or by its failure
         os.close(running)
+        if failure:
+            raise OSError(int(failure), os.strerror(int(failure)))
         return
     try:
         os.setsid()
@@ -79,9 +87,17 @@ def spawn_detached(argv: list[str], environ: Mapping[str, str], log: str) -> Non
             os._exit(0)
         _become(argv, environ, log, becoming)
     except OSError as wrong:
-        os.write(2, f"cannot start {argv[0]}: {wrong}\n".encode())
+        _tell(wrong, becoming, argv[0])
     finally:
         os._exit(127)
+
+
+def _tell(wrong: OSError, becoming: int, program: str) -> None:
+    """Say why there will be no daemon: to the one who waits, or, once he has been let go of, in the log."""
+    try:
+        os.write(becoming, b"%d" % (wrong.errno or 0))
+    except OSError:
+        os.write(2, f"cannot start {program}: {wrong}\n".encode())
 
 
 def _become(argv: list[str], environ: Mapping[str, str], log: str, becoming: int) -> None:

@@ -9,9 +9,10 @@ import anyio
 import pytest
 from mcp.server.mcpserver import Context
 
-from pursersd import app
+from pursersd import app, clock, suspension
 from pursersd.conversation import link
 from pursersd.errors import OwnershipError
+from pursersd.feed.centrals import Centrals
 from pursersd.tools import server as tools
 from unit.running_app import PATIENCE, RunningApp, running
 
@@ -84,8 +85,8 @@ async def test_others_stay(options: dict[str, Any]) -> None:
 
 
 async def test_a_conversation_keeps_an_automatic_daemon() -> None:
-    async with running(started_by="auto", idle_exit_s=0.05) as daemon, daemon.shim() as (shim, _):
-        with anyio.move_on_after(0.2):
+    async with running(started_by="auto", idle_exit_s=0.5) as daemon, daemon.shim() as (shim, _):
+        with anyio.move_on_after(0.7):
             await daemon.left.wait()
         assert not daemon.left.is_set()
         await shim.shake_hands()
@@ -167,6 +168,27 @@ async def test_without_draining_it_does_not_wait(tool: Tool) -> None:
         assert (await shim.next())["params"] == {"reason": "stop"}
         assert await shim.next() is None  # and no answer: the next daemon gives it
         await gone(daemon)
+
+
+async def test_a_sleep_of_the_machine_is_noticed_and_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sleeps = iter([True])
+    monkeypatch.setattr(suspension, "TICK", 0.01)
+    monkeypatch.setattr(clock.SleepWatch, "slept", lambda self: next(sleeps, False))
+    monkeypatch.setattr(app, "HEALTH_LOOK", 0.01)
+    woken: list[Centrals] = []
+    monkeypatch.setattr(Centrals, "woke", lambda self: woken.append(self))
+    async with running() as daemon, daemon.control() as client:
+        with anyio.fail_after(PATIENCE):
+            while not (status := await client.ask("status"))["daemon"]["suspensions"]:
+                await anyio.sleep(0.005)
+        assert [warning["code"] for warning in status["warnings"]] == ["time_passed"]
+        assert (await client.ask("ps"))["warnings"][0]["code"] == "time_passed"
+        assert len(woken) == 1
+        with anyio.fail_after(PATIENCE):
+            while "warning time_passed" not in caplog.text:
+                await anyio.sleep(0.005)
 
 
 async def test_a_state_folder_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 
@@ -48,6 +49,22 @@ def test_a_name_with_escapes_is_harmless() -> None:
 
 def test_status() -> None:
     same_as("ctl_status.txt", status(STATUS, stopped=False, version="0.1.0", width=80))
+
+
+def test_what_may_have_been_lost_is_shown() -> None:
+    never = api.LossyWindow(name="LW-A", counter="as", count=0, last_s=None, text="May be lost: a.")
+    once = api.LossyWindow(name="LW-B", counter="bs", count=2, last_s=7200.0, text="May be lost: b.")
+    shown = plain(status(msgspec.structs.replace(STATUS, lossy_windows=[never, once]), stopped=False, version="0.1.0"))
+    assert shown.endswith("May have been lost\n  LW-B: 2  last 2h ago\n    May be lost: b.\n")
+    assert "LW-A" not in shown
+
+
+def test_warnings_are_below_the_table_of_ps() -> None:
+    warning = api.Warning(code="time_passed", since_s=1.0, text="The machine slept.", action="Nothing.")
+    seen = api.Warning(code="seat_shared", since_s=1.0, text="Shared.", action="See the table.")
+    shown = plain(ps(api.Ps(seats=[seat()], warnings=[warning, seen])))
+    assert shown.endswith("time_passed: The machine slept. → Nothing.\n")
+    assert "seat_shared" not in shown
 
 
 def test_status_says_that_automatic_start_is_off() -> None:

@@ -1,5 +1,6 @@
 """Finding the daemon: what is there, who it is, when one is started and when not."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -321,6 +322,24 @@ def test_the_dialer_starts_one_daemon_and_reaches_it(starts: Starts) -> None:
     assert held is None
     with lock_held(starts.where.start_lock):
         pass
+
+
+def test_a_system_that_gives_no_process_is_told_and_asked_again(
+    starts: Starts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialer = Dialer(starts.environ)
+    with monkeypatch.context() as busy:
+
+        def no_more() -> int:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+        busy.setattr(os, "fork", no_more)
+        assert dialer.attempt() is None
+        assert "cannot be started" in dialer.trouble().text
+        assert os.strerror(errno.EAGAIN) in dialer.trouble().text
+        assert not dialer.trouble().is_hopeless
+    attempt_until_linked(dialer).close()
+    assert starts.count() == 1
 
 
 def test_two_dialers_start_one_daemon(starts: Starts) -> None:

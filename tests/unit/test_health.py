@@ -1,18 +1,22 @@
 """health: what the daemon's state calls for, with a code, a text and something to do."""
 
+import re
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import pytest
 
+from pursersd import health, own_health
 from pursersd.api import CentralStatus, SeatRow, StatsFile
-from pursersd.health import warnings
+from pursersd.health import Machine, changes, warnings
 
 State = Literal["connecting", "ready", "unreachable", "refused"]
 
 
-def central(state: State, detail: str | None = None) -> CentralStatus:
+def central(state: State, detail: str | None = None, **fields: Any) -> CentralStatus:
     return CentralStatus(
+        **fields,
         url="http://127.0.0.1:1/mcp",
         credential="kid/abc123",
         state=state,
@@ -49,6 +53,15 @@ def row(**fields: Any) -> SeatRow:
         "shim_version": "1",
     }
     return SeatRow(**{**common, **fields})
+
+
+def test_every_code_is_in_the_documentation() -> None:
+    sources = [Path(module.__file__).read_text(encoding="utf-8") for module in (health, own_health)]
+    codes = re.findall(r'code="([a-z_]+)"', "".join(sources))
+    text = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([a-z_]+)` \|", text.partition("## Warnings")[2].partition("\n## ")[0], re.MULTILINE)
+    assert set(codes) <= set(listed)
+    assert len(listed) == len(set(listed))
 
 
 def test_all_is_well() -> None:
@@ -107,3 +120,58 @@ def test_statistics_that_cannot_be_written() -> None:
     assert (found.code, found.since_s) == ("stats_unwritten", 7.0)
     assert "/s.json: No space left on device." in found.text
     assert "PURSERS_BRIDGE_STATS" in found.action
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "words"),
+    [
+        ({"replaced_s": 5.0}, "central_replaced", "ONBOARD_CENTRAL_INSTANCE_ID"),
+        ({"expires_s": 200.0}, "credential_expires", "new token"),
+        ({"clock_ahead_s": 3600.0}, "clock_differs", "ahead of"),
+        ({"clock_ahead_s": -3600.0}, "clock_differs", "behind"),
+    ],
+)
+def test_a_central_that_serves_us_and_is_to_be_watched(fields: dict[str, Any], code: str, words: str) -> None:
+    (found,) = warnings([central("ready", **fields)], [])
+    assert found.code == code
+    assert words in found.text + found.action
+
+
+@pytest.mark.parametrize(
+    "fields", [{"replaced_s": 3700.0}, {"expires_s": 400.0}, {"expires_s": -5.0}, {"clock_ahead_s": 59.0}]
+)
+def test_what_is_no_reason_to_warn(fields: dict[str, Any]) -> None:
+    assert warnings([central("ready", **fields)], []) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "code", "words"),
+    [
+        (Machine(descriptors=60, descriptor_limit=64, refused_s=1.0), "descriptors_short", "60 of 64"),
+        (Machine(log_error="No space left", log_lost=7, log_error_s=3.0), "log_unwritable", "No space left; 7 lines"),
+        (Machine(suspensions=1, woke_s=3.0), "time_passed", "slept"),
+    ],
+)
+def test_a_machine_in_trouble(machine: Machine, code: str, words: str) -> None:
+    (found,) = warnings([], [], machine=machine)
+    assert (found.code, words in found.text) == (code, True)
+    assert found.action
+
+
+def test_a_sleep_long_ago_is_no_warning() -> None:
+    assert warnings([], [], machine=Machine(suspensions=1, woke_s=61.0)) == []
+
+
+def test_conversations_that_cannot_work_are_named_once_for_each_problem() -> None:
+    found = warnings([], [row(problem="no token"), row(problem="no token", age_s=9.0), row(problem="no board"), row()])
+    assert [(w.code, w.since_s) for w in found] == [("settings_wrong", 1.0), ("settings_wrong", 9.0)]
+    assert found[1].text.endswith("no token")
+
+
+def test_what_begins_and_what_ends() -> None:
+    first = warnings([central("unreachable", "refused")], [row(shared_by=2)])
+    later = warnings([central("unreachable", "silent")], [row(problem="no token")])
+    begun, ended = changes(first, later)
+    assert [w.code for w in begun] == ["settings_wrong"]  # an unreachable Central stays the same one
+    assert [w.code for w in ended] == ["seat_shared"]
+    assert changes(later, later) == ([], [])

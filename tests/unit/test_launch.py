@@ -1,5 +1,6 @@
 """Locks that can be looked at without being taken, and processes that belong to nobody."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -138,6 +139,31 @@ def test_what_cannot_be_started_says_so_in_the_log(root: Path) -> None:
     spawn_detached([str(root / "nothing")], {}, str(log))
     assert "cannot start" in log.read_text()
     assert lock_holder(str(log)) is None
+
+
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_a_system_that_gives_no_process_is_told_and_nothing_stays_open(
+    root: Path, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork, before = os.fork, len(os.listdir("/dev/fd"))
+    forks = iter([fork] if which == "second" else [])
+
+    def no_more() -> int:
+        following = next(forks, None)
+        if following is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return following()
+
+    monkeypatch.setattr(os, "fork", no_more)
+    with pytest.raises(OSError, match=os.strerror(errno.EAGAIN)):
+        spawn_detached([fake_daemon.stand_in(root)], {}, str(root / "start.log"))
+    assert len(os.listdir("/dev/fd")) == before
+    assert fake_daemon.births(root) == []
+
+
+def test_a_log_that_cannot_be_made_is_told(root: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        spawn_detached([fake_daemon.stand_in(root)], {}, str(root / "gone" / "start.log"))
 
 
 def test_a_lock_survives_the_start_of_another_process(root: Path) -> None:

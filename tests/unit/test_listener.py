@@ -1,6 +1,8 @@
 """listener: who is there, whose link is the live one, and that nobody can stop the others."""
 
+import errno
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ import anyio
 import pytest
 
 from pursers_shim import wire
-from pursersd import __version__, listener
+from pursersd import __version__, descriptors, listener
 from rig import processes
 from unit.running_app import RunningApp, hello, running, until
 
@@ -216,3 +218,39 @@ async def test_a_token_file_that_is_no_file_stops_nobody(tmp_path: Path, kind: s
             text = await problem(daemon, tmp_path, ONBOARD_CENTRAL_TOKEN_FILE=str(path))
         assert "ONBOARD_CENTRAL_TOKEN_FILE is not readable (not a regular file)" in text
         await works(daemon)
+
+
+async def test_without_descriptors_for_another_conversation_it_is_refused_with_words_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running() as daemon, daemon.shim() as (shim, _):
+        with monkeypatch.context() as short:
+            short.setattr(descriptors, "RESERVE", 1_000_000)
+            async with daemon.shim() as (_, refusal):
+                assert (refusal["code"], refusal["retryable"]) == ("too_many", True)
+                assert "Close chats that nobody uses" in refusal["text"]
+            async with daemon.control() as client:
+                status = await client.ask("status")
+                assert "descriptors_short" in [warning["code"] for warning in status["warnings"]]
+        await shim.shake_hands()
+        async with daemon.shim() as (_, greeting):
+            assert greeting["pursers"] == "welcome"
+
+
+async def test_when_nothing_can_be_accepted_it_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listener, "ACCEPT_PAUSE", 0.01)
+    failures = iter([errno.EMFILE, errno.ENFILE])
+    accept = socket.socket.accept
+
+    def short(connection: socket.socket) -> object:
+        number = next(failures, None)
+        if number is not None:
+            raise OSError(number, os.strerror(number))
+        return accept(connection)
+
+    monkeypatch.setattr(socket.socket, "accept", short)
+    async with running() as daemon:
+        await works(daemon)
+    assert caplog.text.count("no connection can be accepted") == 2

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +152,53 @@ def test_only_one_handler_and_quiet_libraries(root: logging.Logger, tmp_path: Pa
     assert "each request" not in (tmp_path / "two").read_text()
     assert "ours" in (tmp_path / "two").read_text()
     assert not (tmp_path / "one").read_text()
+
+
+class Full:
+    """A disk that is full: nothing can be written to the file."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = True
+        emit = logging.StreamHandler.flush
+
+        def flush(handler: logging.StreamHandler[Any]) -> None:
+            if self.is_full and isinstance(handler, daemon_log.LogFile):
+                raise OSError(28, "No space left on device")
+            emit(handler)
+
+        monkeypatch.setattr(logging.StreamHandler, "flush", flush)
+
+
+def test_a_log_that_cannot_be_written_any_more_is_counted_and_goes_on_by_itself(
+    root: logging.Logger, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = Full(monkeypatch)
+    for number in range(3):
+        root.info("line %d", number)
+    found = daemon_log.trouble()
+    assert found is not None
+    assert (found.text, found.lost) == ("No space left on device", 3)
+    assert found.since_s >= 0
+    disk.is_full = False
+    root.info("room again")
+    assert daemon_log.trouble() is None
+    assert file.read_text().count("room again") == 1
+    assert capsys.readouterr().err == ""  # nobody bounds what lies behind stderr
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "folder deleted"])
+def test_a_log_that_is_taken_away_is_made_anew(root: logging.Logger, file: Path, how: str) -> None:
+    root.info("before")
+    match how:
+        case "deleted":
+            file.unlink()
+        case "moved":
+            file.rename(file.with_name("aside"))
+        case "folder deleted":
+            file.unlink()
+            file.parent.rmdir()
+    root.info("after")
+    assert "after" in file.read_text()
+    assert "before" not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert daemon_log.trouble() is None

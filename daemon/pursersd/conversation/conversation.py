@@ -92,6 +92,8 @@ class Conversation:
         self._state_since = self._created
         self._acknowledgements: dict[RequestId, Callable[[], Awaitable[None]]] = {}
         self._acknowledging = 0
+        self._handed_out: set[RequestId] = set()
+        """Tool calls whose answers went to the shim, which has not said yet that the host has them."""
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id} {self.state} seat={self.seat_name or '–'} shim={self.origin.shim.pid}>"
@@ -321,8 +323,18 @@ class Conversation:
         if old in self._acknowledgements:
             self._acknowledgements[new] = self._acknowledgements.pop(old)
 
+    def handed_out(self, request: RequestId) -> None:
+        """The answer to this tool call goes to the shim; `delivered` follows when the host has it."""
+        self._handed_out.add(request)
+
+    @property
+    def undelivered(self) -> int:
+        """How many answers the host may not have."""
+        return len(self._handed_out)
+
     def delivered(self, request: RequestId) -> None:
         """The shim wrote the answer to `request` to the host."""
+        self._handed_out.discard(request)
         acknowledge = self._acknowledgements.pop(request, None)
         if acknowledge is not None and self.tasks is not None:
             self._acknowledging += 1
@@ -397,6 +409,7 @@ class Conversation:
             poll_reason=_poll_reason(polled[0]) if polled else None,
             boards=[board.name for board in self._watched],
             leases=leases_of(self.holder),
+            problem=self.settings.problems[0] if self.settings.problems else None,
         )
 
 

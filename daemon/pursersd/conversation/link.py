@@ -226,11 +226,14 @@ class Link:
         own_id: RequestId | None = getattr(message, "id", None)
         if own_id is not None and not isinstance(message, JSONRPCRequest):
             host_id = self._ids.release(own_id)
+            is_call = own_id in self._calls
             self._calls.discard(own_id)
             if self._is_draining and self.conversation.forget_acknowledgement(own_id):
                 return
             self.conversation.renamed(own_id, host_id)
             message = message.model_copy(update={"id": host_id})
+            if self._is_open and is_call:
+                self.conversation.handed_out(host_id)
         if self._is_open:
             await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 

@@ -20,6 +20,7 @@ from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
 from pursersd.rules.door import Door
 from pursersd.rules.names import Place
+from pursersd.rules.windows import LW_STDIO
 from pursersd.settings import Settings
 from pursersd.state.doors import Doors
 from pursersd.state.names import Names
@@ -183,6 +184,9 @@ class Conversations:
             self._empty_since = time.monotonic()
         conversation.tasks = None
         conversation.holder.leave()
+        # When it is the daemon that ends, the shim has the answer or asks the next daemon.
+        if conversation.end_reason is not None and (lost := conversation.undelivered):
+            self._centrals.windows.opened(LW_STDIO, f"{conversation.id}, {conversation.end_reason}", lost)
         self._centrals.release(conversation.id)
         self._naming.forget(conversation.id)
         log.info("%s ended: %s", conversation.id, conversation.end_reason or "the daemon stops")

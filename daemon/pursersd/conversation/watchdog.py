@@ -37,7 +37,10 @@ async def _pidfd_wait(process: ProcessIdentity) -> bool:
 
 async def _kqueue_wait(process: ProcessIdentity) -> bool:
     """Wait with a kqueue; False when the process cannot be watched."""
-    queue = select.kqueue()  # type: ignore[attr-defined,unused-ignore]
+    try:
+        queue = select.kqueue()  # type: ignore[attr-defined,unused-ignore]
+    except OSError:
+        return False
     try:
         event = select.kevent(  # type: ignore[attr-defined,unused-ignore]
             process.pid,

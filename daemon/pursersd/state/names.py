@@ -4,6 +4,7 @@ One small file, replaced as a whole. Nothing in it is worth failing a call for: 
 cannot be written is remembered until the daemon ends.
 """
 
+import itertools
 import logging
 import os
 import time
@@ -94,7 +95,9 @@ def _load(path: Path) -> list[Entry]:
 
 
 def _move_aside(path: Path, why: str) -> None:
-    aside = path.with_name(path.name + ".damaged")
+    suffixes = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    names = (path.with_name(f"{path.name}.damaged{suffix}") for suffix in suffixes)
+    aside = next(name for name in names if not os.path.lexists(name))  # what was moved aside earlier stays there
     try:
         os.replace(path, aside)
         log.warning("%s is damaged (%s); it is now %s, and names are chosen anew", path, why, aside.name)
