@@ -2,7 +2,9 @@
 
 import gzip
 import json
-from collections.abc import AsyncIterator
+import os
+import resource
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +17,7 @@ from pursersd.central import client as module
 from pursersd.central.client import CentralClient
 from pursersd.errors import (
     CentralError,
+    Exhausted,
     Overloaded,
     ProtocolRefused,
     Unreachable,
@@ -297,3 +300,50 @@ async def test_an_answer_instead_of_a_stream() -> None:
             async with ours.listen(["board://b/journal"]):
                 pass
     same(caught.value, ProtocolRefused)
+
+
+async def test_it_is_us_who_have_no_descriptor_left() -> None:
+    """Nothing says that Central refused: its streams must not be given up for it."""
+    async with client("http://127.0.0.1:1/mcp") as ours:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        lowest_free = os.dup(0)
+        os.close(lowest_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+        try:
+            with pytest.raises(Exhausted) as caught:
+                await ours.ask()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert not caught.value.sent
+
+
+async def test_a_pause_that_a_server_in_trouble_asks_for() -> None:
+    async with peer(answer(b"", "503 Service Unavailable", Retry_After="7")) as server, client(server.url) as ours:
+        with pytest.raises(Overloaded) as caught:
+            await ours.ask()
+        assert caught.value.retry_after_s == 7.0
+
+
+async def test_connections_are_not_used_again_after_a_sleep_and_what_is_under_way_may_finish() -> None:
+    go = anyio.Event()
+
+    async def slow(stream: SocketStream) -> None:
+        await go.wait()
+        await stream.send(answer(encoded(RESULT)))
+
+    async with (
+        peer(slow, answer(encoded(RESULT))) as server,
+        client(server.url) as ours,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(ours.ask)
+        await until(lambda: len(server.requests) == 1)
+        await ours.renew()
+        await ours.ask()
+        go.set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(5):
+        while not condition():
+            await anyio.sleep(0.005)

@@ -134,8 +134,10 @@ class Waiting:
 
 
 @asynccontextmanager
-async def waiting(url: str, token: str, board: str, name: str = "ann", **options: Any) -> AsyncIterator[Waiting]:
-    async with pool(url, token) as ours:
+async def waiting(
+    url: str, token: str, board: str, name: str = "ann", *, instance_id: str | None = None, **options: Any
+) -> AsyncIterator[Waiting]:
+    async with pool(url, token, instance_id) as ours:
         yield Waiting(ours, board, name, **options)
 
 

@@ -110,6 +110,23 @@ class Central:
         self.stop()
         self.start()
 
+    def maintain(self, command: str, *arguments: str) -> None:
+        """Run a maintenance command of Central on this instance, such as rotate-key."""
+        folder = self.instance / "data" if command == "fork-instance" else self.instance
+        done = subprocess.run(
+            self._command(command, str(folder), *arguments),
+            env=processes.environment(),
+            capture_output=True,
+            text=True,
+            timeout=START_TIMEOUT,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    @property
+    def jwks(self) -> Path:
+        """The file of the keys that it accepts; read again at every request (central.md §1.4)."""
+        return self.instance / "jwks.json"
+
     def close(self) -> None:
         """Stop it and remove its files."""
         self.stop()

@@ -38,6 +38,7 @@ class Proxy:
         self._dropping: collections.Counter[str] = collections.Counter()
         self._denied: set[str] = set()
         self._delay_s = 0.0
+        self._failing: int | None = None
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -112,6 +113,14 @@ class Proxy:
         """Cut the connections that carry a stream, no others; returns how many."""
         return self._ask(lambda: self._reset(lambda relay: relay.listen is not None))
 
+    def half_open(self) -> int:
+        """Let the open streams fall silent for ever, their connections open; everything else passes. Returns how many."""
+        return self._ask(self._half_open)
+
+    def fail(self, status: int | None) -> None:
+        """Answer every request with this HTTP status in Central's place; None: let them through again. Streams stay."""
+        self._ask(lambda: setattr(self, "_failing", status))
+
     def overflow(self) -> int:
         """End every open stream with a normal result, as after a backlog overflow; returns how many."""
         return self._ask(self._overflow)
@@ -172,6 +181,10 @@ class Proxy:
         uri = next((uri for uri in seen.uris if uri in self._denied), None)
         return uri and f"subscription denied: principal is not authorized for resource {uri}"
 
+    def failure(self, seen: Seen) -> int | None:
+        """Called by a relay: the HTTP status that the request shall get."""
+        return self._failing
+
     # In the thread -------------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
@@ -196,6 +209,13 @@ class Proxy:
         found = [relay for relay in self._relays if wanted(relay)]
         for relay in found:
             relay.reset()
+        return len(found)
+
+    def _half_open(self) -> int:
+        found = [relay for relay in self._relays if relay.listen is not None]
+        for relay in found:
+            relay.half_open()
+            relay.listen = None
         return len(found)
 
     def _overflow(self) -> int:

@@ -66,6 +66,9 @@ class Faults(Protocol):
     def refusal(self, seen: Seen) -> str | None:
         """The words in which the request shall be refused in Central's place."""
 
+    def failure(self, seen: Seen) -> int | None:
+        """The HTTP status that the request shall get in Central's place."""
+
 
 class Relay:
     """A client's connection and its own connection to Central; `run()` returns when both are closed.
@@ -106,6 +109,10 @@ class Relay:
     def reset(self) -> None:
         """Cut the client's connection with a TCP reset."""
         self._client.reset()
+
+    def half_open(self) -> None:
+        """Let no more byte of Central through, and no end of the connection: to the client it looks alive for ever."""
+        self._client.silence()
 
     def overflow(self) -> None:
         """End the open stream as Central ends one whose reader was too slow: with a normal result (central.md §4.3)."""
@@ -152,6 +159,9 @@ class Relay:
         await self._faults.gate(seen)
         if (words := self._faults.refusal(seen)) is not None:
             await _refuse(client, seen, words)
+            return False
+        if (status := self._faults.failure(seen)) is not None:
+            await _fail(client, status)
             return False
         for event in (request, h11.Data(body), h11.EndOfMessage()) if body else (request, h11.EndOfMessage()):
             await upstream.send(event)
@@ -229,6 +239,9 @@ class _Wire:
         if data := self.http.send(event):
             self._writer.write(data)
 
+    def silence(self) -> None:
+        self._passable = asyncio.Event()
+
     def reset(self) -> None:
         raw = self._writer.get_extra_info("socket")
         if raw is not None and raw.fileno() >= 0:
@@ -247,6 +260,14 @@ async def _refuse(client: _Wire, seen: Seen, words: str) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": seen.rpc_id, "error": error}).encode()
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
     for event in (h11.Response(status_code=400, headers=headers), h11.Data(body), h11.EndOfMessage()):
+        await client.send(event)
+
+
+async def _fail(client: _Wire, status: int) -> None:
+    """Answer as a proxy does whose server is gone."""
+    body = b"<html>out of order</html>"
+    headers = [("Content-Type", "text/html"), ("Content-Length", str(len(body))), ("Connection", "close")]
+    for event in (h11.Response(status_code=status, headers=headers), h11.Data(body), h11.EndOfMessage()):
         await client.send(event)
 
 

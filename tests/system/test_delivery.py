@@ -7,7 +7,7 @@ from rig.central import Central
 from rig.daemon import Home
 from rig.proxy import Proxy
 from rig.wait import until
-from system.scene import PATIENCE, Caller, Converse, journal, rows, until_blocking
+from system.scene import PATIENCE, Caller, Converse, ask, journal, rows, until_blocking
 
 
 def test_a_ticket_that_is_created_while_a_wait_begins_is_told_once_and_by_the_journal(
@@ -48,6 +48,8 @@ def test_an_event_that_did_not_reach_the_host_comes_again_to_the_next_conversati
     until(lambda: [row["state"] for row in rows(home)] == ["idle"], PATIENCE, "the daemon has answered the wait")
     os.kill(shim.pid, signal.SIGKILL)
     until(lambda: rows(home) == [], PATIENCE, "the conversation is gone")
+    lost = {window["counter"]: window["count"] for window in ask(home, "status")["lossy_windows"]}
+    assert lost["results_undelivered"] == 1
     assert acknowledged(central, board, "one-seat") == before < central.head(board)
     caller = Caller(converse("one-seat"))
     caller.arm()
