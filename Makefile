@@ -28,6 +28,13 @@ test: $(STAMP) ## the whole suite, with real processes and a real Central
 parity: $(STAMP) ## the same scripts against the real bridge and against us, answers compared
 	@$(BIN)/python -m pytest tests/parity
 
+fuzz: $(STAMP) ## send garbage to socket and stdin (FRAMES=100000)
+	@FRAMES=$(or $(FRAMES),100000) $(BIN)/python -m pytest tests/system/test_fuzz.py
+
+soak: $(STAMP) ## faults around waiting conversations for as long as you like (SECONDS=600 CONVERSATIONS=100 SEED=1)
+	@SECONDS=$(or $(SECONDS),600) CONVERSATIONS=$(or $(CONVERSATIONS),100) SEED=$(or $(SEED),$$(date +%s)) \
+		$(BIN)/python -m pytest tests/system/test_chaos.py
+
 check: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -46,4 +53,4 @@ clean: ## remove all that make and the tools wrote
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help venv demo test parity check bench ticket snapshot clean
+.PHONY: help venv demo test parity fuzz soak check bench ticket snapshot clean

@@ -55,7 +55,7 @@ STARTED_BY = {"auto": "a shim (ends when nobody needs it)", "user": "you", "serv
 
 
 def ps(answer: api.Ps, width: int = DEFAULT_WIDTH) -> list[Line]:
-    """The table of `pursersctl ps`, and below it why seats poll."""
+    """The table of `pursersctl ps`, and below it why seats poll and links were cut."""
     if not answer.seats:
         return [(("No conversations.", ""),)]
     rows = sorted(answer.seats, key=_order)
@@ -64,7 +64,7 @@ def ps(answer: api.Ps, width: int = DEFAULT_WIDTH) -> list[Line]:
         columns = (*PS_COLUMNS, VERSION)
         for row, line in zip(rows, cells, strict=True):
             line.append((_text(row.shim_version), "yellow" if row.shim_version != answer.version else ""))
-    lines = [*table(columns, cells, width), *_poll_reasons(rows, width)]
+    lines = [*table(columns, cells, width), *_poll_reasons(rows, width), *_cut_reasons(rows, width)]
     for warning in answer.warnings:
         if warning.code not in SEEN_IN_PS:
             lines += [(), *wrapped(f"{warning.code}: {warning.text} → {warning.action}", width, style="yellow")]
@@ -213,6 +213,16 @@ def _poll_reasons(rows: list[api.SeatRow], width: int) -> list[Line]:
     for reason, names in seats.items():
         text = f"{', '.join(dict.fromkeys(names))} gets events by polling: {reason}"
         lines += [(), *wrapped(text, width, style="yellow")]
+    return lines
+
+
+def _cut_reasons(rows: list[api.SeatRow], width: int) -> list[Line]:
+    """Which links the daemon has cut, and why: one paragraph each."""
+    lines: list[Line] = []
+    for row in rows:
+        if row.cut_reason:
+            text = f"The link of shim {row.shim_pid} was cut: {row.cut_reason}. It is served again when it comes back."
+            lines += [(), *wrapped(text, width, style="yellow")]
     return lines
 
 

@@ -90,6 +90,8 @@ class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
     """What it holds, as far as the daemon knows."""
     problem: str | None = None
     """What is wrong with its settings, so that its calls fail."""
+    cut_reason: str | None = None
+    """Why the daemon cut the link of a detached conversation; None when it was lost otherwise."""
 
 
 class Warning(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,13 +83,17 @@ class Exhausted(Overloaded):
 
 
 class ProtocolRefused(CentralError):
-    """Central refused the request itself: a JSON-RPC error, such as a denied subscription."""
+    """Central refused the request itself: a JSON-RPC error, such as a denied subscription.
+
+    `is_answer` is False when nothing can be made of what Central said, so that what it did is unknown.
+    """
 
     code = "protocol"
 
-    def __init__(self, message: str, *, rpc_code: int = 0) -> None:
+    def __init__(self, message: str, *, rpc_code: int = 0, is_answer: bool = True) -> None:
         super().__init__(message)
         self.rpc_code = rpc_code
+        self.is_answer = is_answer
 
 
 class ToolFailed(CentralError):
@@ -113,6 +117,15 @@ class InstanceMismatch(CentralError):
     """The Central at this URL is not the one that the conversation was told to expect."""
 
     code = "instance_mismatch"
+
+
+class OutcomeUnknown(PursersError):
+    """A call that changes something may have been carried out, and nobody can tell. It must not be repeated blindly.
+
+    The text says why; which call, what it was about and how to check is added where it is shown (tools/call.py).
+    """
+
+    code = "outcome_unknown"
 
 
 class RegistryError(PursersError):

@@ -53,13 +53,14 @@ def _serve(parent: int) -> int:
     wake = _end_on_signals()
     facts = _facts(parent)
     from pursers_shim.dial import Dialer
-    from pursers_shim.early import Early, unavailable
+    from pursers_shim.early import Early
     from pursers_shim.exchange import Exchange
     from pursers_shim.host import Host
     from pursers_shim.relay import Relay
 
     host = Host(0, stdout)
-    Relay(host, Dialer(os.environ), Exchange(host, Early().answer, unavailable), facts, wake).run()
+    early = Early()
+    Relay(host, Dialer(os.environ), Exchange(host, early.answer, early.unavailable), facts, wake).run()
     return 0
 
 

@@ -1,6 +1,7 @@
 """Answers that the shim gives itself: the opening of a conversation while the daemon is not ready, and why a call failed.
 
-The opening comes from a snapshot of the daemon's own answers (`make snapshot`), read only when it is needed.
+They come from a snapshot of the daemon's own answers (`make snapshot`), read only when it is needed: the opening as it is,
+and which tools change nothing.
 """
 
 import json
@@ -9,8 +10,9 @@ import os
 from pursers_shim.dial import Trouble
 from pursers_shim.message import MODERN_KEY, Request, error, result
 from pursers_shim.resume import INITIALIZE, TOOL_CALL
+from pursers_shim.wire import DAEMON_UNAVAILABLE, OUTCOME_UNKNOWN, failed_call
 
-__all__ = ["SNAPSHOT", "UNAVAILABLE", "Early", "unavailable"]
+__all__ = ["SNAPSHOT", "UNAVAILABLE", "Early"]
 
 SNAPSHOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "snapshot.json")
 
@@ -32,6 +34,40 @@ class Early:
             return None if request.modern else result(request.id, {})
         found = self._found(request, params, is_open)
         return None if found is None else result(request.id, found)
+
+    def unavailable(self, request: Request, trouble: Trouble, was_sent: bool) -> bytes:
+        """The answer to a request that no daemon will answer. `was_sent`: one may have carried it out."""
+        text = f"{trouble.text} {trouble.action}"
+        if request.method != TOOL_CALL:
+            return error(request.id, UNAVAILABLE, text)
+        outcome = "unknown" if was_sent else "not_sent"
+        about = self._about(request) if was_sent else None
+        code = DAEMON_UNAVAILABLE
+        if about is not None:
+            code = OUTCOME_UNKNOWN
+            text = (
+                f"The outcome of {about['tool']} is unknown: it had reached the daemon, which was lost before it answered. "
+                f"Look at its effect before you repeat it. {text}"
+            )
+        found = failed_call(code, text, action=trouble.action, outcome=outcome, modern=request.modern, about=about)
+        return result(request.id, found)
+
+    def _about(self, request: Request) -> dict[str, object] | None:
+        """What a call may have changed; None if its tool changes nothing."""
+        params = _params(request)
+        name, arguments = params.get("name"), params.get("arguments")
+        if self._changes_nothing(name):
+            return None
+        given = arguments if isinstance(arguments, dict) else {}
+        return {"tool": name, "target": {key: value for key, value in given.items() if key.endswith("_id")}}
+
+    def _changes_nothing(self, name: object) -> bool:
+        listed = self._load().get("tools/list")
+        legacy = listed.get("legacy") if isinstance(listed, dict) else None
+        for tool in legacy.get("tools", ()) if isinstance(legacy, dict) else ():
+            if isinstance(tool, dict) and tool.get("name") == name:
+                return bool(tool.get("annotations", {}).get("readOnlyHint"))
+        return False
 
     def _found(self, request: Request, params: dict[str, object], is_open: bool) -> object:
         if request.method == INITIALIZE:
@@ -67,28 +103,6 @@ class Early:
                 loaded = None
             self._snapshot = loaded if isinstance(loaded, dict) else {}
         return self._snapshot
-
-
-def unavailable(request: Request, trouble: Trouble, was_sent: bool) -> bytes:
-    """The answer to a request that no daemon will answer. `was_sent`: one may have carried it out."""
-    text = f"{trouble.text} {trouble.action}"
-    if was_sent:
-        text += " The request had reached the daemon: look at its effect before you repeat it."
-    if request.method != TOOL_CALL:
-        return error(request.id, UNAVAILABLE, text)
-    failure = {
-        "code": "daemon_unavailable",
-        "message": text,
-        "retryable": True,
-        "action": trouble.action,
-        "outcome": "unknown" if was_sent else "not_sent",
-    }
-    answer: dict[str, object] = {
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": {"error": failure},
-        "isError": True,
-    }
-    return result(request.id, answer | {"resultType": "complete"} if request.modern else answer)
 
 
 def _params(request: Request) -> dict[str, object]:

@@ -42,7 +42,7 @@ class Exchange:
         unavailable: Callable[[Request, Trouble, bool], bytes],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`answer` and `unavailable` are those of `early`."""
+        """`answer` and `unavailable` are those of an `Early`."""
         self.link: Link | None = None
         self.leaving: Link | None = None
         """The one whose daemon lets running calls end before it goes: it is told last words, and nothing new."""

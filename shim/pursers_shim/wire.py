@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 
 __all__ = [
+    "DAEMON_UNAVAILABLE",
     "DELIVERED",
     "DRAIN",
     "DRAINED",
@@ -24,7 +25,9 @@ __all__ = [
     "IDLE",
     "KIND",
     "MAX_LINE",
+    "OUTCOME_UNKNOWN",
     "PROTOCOL",
+    "QUEUE_FULL",
     "REFUSE",
     "RESTART",
     "STOP",
@@ -33,6 +36,7 @@ __all__ = [
     "Lines",
     "agreed_protocol",
     "encode",
+    "failed_call",
     "notification",
     "process_start",
     "readable",
@@ -50,6 +54,9 @@ HELLO_TIMEOUT = 5.0
 
 KIND = "pursers"
 """The member that names the three lines which open a link: HELLO, then WELCOME or REFUSE."""
+
+DAEMON_UNAVAILABLE, QUEUE_FULL, OUTCOME_UNKNOWN = "daemon_unavailable", "queue_full", "outcome_unknown"
+"""Codes of a failed call that a model reads: nobody to serve it; too much at once; it may have been carried out."""
 
 HELLO, WELCOME, REFUSE = "hello", "welcome", "refuse"
 
@@ -98,6 +105,24 @@ def encode(message: object) -> bytes:
 def notification(method: str, params: dict[str, object]) -> bytes:
     """A protocol line that carries one JSON-RPC notification."""
     return encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def failed_call(
+    code: str, text: str, *, action: str, outcome: str, modern: bool, about: dict[str, object] | None = None
+) -> dict[str, object]:
+    """The result of a `tools/call` that was not carried out as far as anybody knows; the model reads `text`.
+
+    `outcome` is "not_sent" or, if it may have been carried out all the same, "unknown". `modern`: 2026-07-28. `about`: the
+    `tool` and the `target` of a call whose outcome is unknown, which nobody should repeat without looking.
+    """
+    failure = {"code": code, "message": text, "retryable": about is None, "action": action, "outcome": outcome}
+    failure |= about or {}
+    answer: dict[str, object] = {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": {"error": failure},
+        "isError": True,
+    }
+    return answer | {"resultType": "complete"} if modern else answer
 
 
 def agreed_protocol(theirs: object) -> int | None:

@@ -93,7 +93,18 @@ async def test_the_request_on_the_wire() -> None:
 async def test_a_server_in_trouble(status: str, body: bytes) -> None:
     error = await fails(answer(body, status, "application/json" if body.startswith(b"{") else "text/html"))
     same(error, Overloaded)
+    assert isinstance(error, Overloaded)
     assert status[:3] in str(error)
+    assert error.sent is (status[:3] != "429")  # what was refused for its number was not carried out
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"), [("7", 7.0), ("0", 0.0), ("-1", None), ("Mon, 30 Nov 2026 14:00:00 GMT", None)]
+)
+async def test_a_server_that_says_when_to_come_again(asked: str, seconds: float | None) -> None:
+    error = await fails(answer(b"busy", "503 Busy", "text/plain", **{"Retry-After": asked}))
+    assert isinstance(error, Overloaded)
+    assert error.retry_after_s == seconds
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])

@@ -27,7 +27,7 @@ class Link(Speaker):
         self._socket.settimeout(TIMEOUT)
         self._socket.connect(path)
         self._lines = self._socket.makefile("rb")
-        self.send(wire.encode({**_hello(environment), **fields}))
+        self.send(wire.encode({**hello(environment), **fields}))
         self.greeting: Json = _object(self._lines.readline())
         self._socket.settimeout(None)
         self._reader = threading.Thread(target=self._read, name="link", daemon=True)
@@ -59,7 +59,8 @@ class Link(Speaker):
         self._end()
 
 
-def _hello(environment: Mapping[str, str]) -> Json:
+def hello(environment: Mapping[str, str]) -> Json:
+    """The first line of a shim that this process is."""
     parent = psutil.Process().ppid()
     return {
         "pursers": "hello",

@@ -207,11 +207,18 @@ class Acknowledged:
         return acknowledge
 
 
+def answer(talk: Conversation, request: RequestId, acknowledge: Any) -> None:
+    """The server gets the request and answers it."""
+    talk.requests.begin(request, request, None)
+    talk.acknowledge_when_delivered(request, acknowledge)
+    talk.requests.end(request, answered=True)
+
+
 async def test_events_are_acknowledged_when_their_answer_was_delivered_and_once() -> None:
     talk, done = conversation(), Acknowledged()
     async with anyio.create_task_group() as talk.tasks:
-        talk.acknowledge_when_delivered(5, done.of("five"))
-        talk.acknowledge_when_delivered("5", done.of("text five"))
+        answer(talk, 5, done.of("five"))
+        answer(talk, "5", done.of("text five"))
         talk.delivered(6)
         talk.delivered("5")
         talk.delivered("5")
@@ -221,22 +228,13 @@ async def test_events_are_acknowledged_when_their_answer_was_delivered_and_once(
     assert done.names == ["text five", "five"]
 
 
-async def test_an_answer_that_is_made_again_is_acknowledged_for_the_last_one() -> None:
-    talk, done = conversation(), Acknowledged()
-    async with anyio.create_task_group() as talk.tasks:
-        talk.acknowledge_when_delivered(5, done.of("lost with its link"))
-        talk.acknowledge_when_delivered(5, done.of("the one that arrived"))
-        talk.delivered(5)
-    assert done.names == ["the one that arrived"]
-
-
 async def test_a_failed_acknowledgement_is_only_noted(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
         raise Unreachable("gone")
 
     talk = conversation()
     async with anyio.create_task_group() as talk.tasks:
-        talk.acknowledge_when_delivered(5, fail)
+        answer(talk, 5, fail)
         talk.delivered(5)
     assert "delivered but not acknowledged: gone" in caplog.text
 
@@ -253,7 +251,7 @@ async def test_its_calls_and_acknowledgements_are_charged_to_its_seat(tmp_path: 
         paid.append(current())
     assert current() is None
     async with anyio.create_task_group() as talk.tasks:
-        talk.acknowledge_when_delivered(5, acknowledge)
+        answer(talk, 5, acknowledge)
         talk.delivered(5)
     assert [account.seat() for account in paid if account] == [("b", "ann")] * 2
     named = talk.account("bob")
@@ -273,34 +271,21 @@ async def test_an_account_follows_the_conversation(tmp_path: Path) -> None:
 
 async def test_after_its_end_nothing_is_acknowledged() -> None:
     talk, done = conversation(), Acknowledged()
-    talk.acknowledge_when_delivered(5, done.of("five"))
+    answer(talk, 5, done.of("five"))
     talk.delivered(5)
     assert done.names == []
 
 
-@pytest.mark.parametrize(("host", "own"), [(1, "pursers-1"), ("1", "pursers-1"), (1, "1"), ("1", 1)])
-async def test_a_renamed_request_keeps_its_age_and_its_acknowledgement(host: RequestId, own: RequestId) -> None:
-    talk, done = conversation(), Acknowledged()
-    talk.resumed_ages = {host: 4.5}
-    talk.renamed(host, own)
-    assert talk.take_age(host) == 0.0
-    assert talk.take_age(own) == 4.5
-    assert talk.take_age(own) == 0.0  # taken once: a later request of the same id is a new one
-    async with anyio.create_task_group() as talk.tasks:
-        talk.acknowledge_when_delivered(own, done.of("it"))
-        talk.renamed(own, host)
-        talk.delivered(own)
-        await anyio.wait_all_tasks_blocked()
-        assert done.names == []
-        talk.delivered(host)
-    assert done.names == ["it"]
-
-
-async def test_a_request_that_is_not_renamed() -> None:
+def test_a_cut_link_is_told_until_the_next_one() -> None:
     talk = conversation()
-    talk.resumed_ages = {1: 2.0, "1": 3.0}
-    talk.renamed(1, 1)
-    assert (talk.take_age(1), talk.take_age("1")) == (2.0, 3.0)
+    epoch = talk.attach()
+    talk.cut(epoch - 1, "an old link")
+    assert talk.row(0).cut_reason is None
+    talk.cut(epoch, "it does not read")
+    talk.detach(epoch)
+    assert talk.row(0).cut_reason == "it does not read"
+    talk.attach()
+    assert talk.row(0).cut_reason is None
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

@@ -43,6 +43,14 @@ def test_ps_counts_the_other_boards_of_a_wait() -> None:
     assert "alpha +2" in plain(ps(api.Ps(seats=[seat(board="alpha", boards=["alpha", "beta", "gamma"])]), 200))
 
 
+def test_ps_says_why_a_link_was_cut() -> None:
+    cut = seat(shim_pid=4711, state="detached", cut_reason="its shim took nothing for 30 s")
+    text = plain(ps(api.Ps(seats=[cut]), 200))
+    assert (
+        "The link of shim 4711 was cut: its shim took nothing for 30 s. It is served again when it comes back." in text
+    )
+
+
 def test_a_name_with_escapes_is_harmless() -> None:
     assert "\x1b" not in plain(ps(api.Ps(seats=[seat(host="\x1b[31mred", seat="a\nb")])))
 

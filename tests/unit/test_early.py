@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pursers_shim.dial import Trouble
-from pursers_shim.early import UNAVAILABLE, Early, unavailable
+from pursers_shim.early import UNAVAILABLE, Early
 from pursers_shim.message import MODERN_KEY, Request, read
 
 SNAPSHOT = {
@@ -117,7 +117,7 @@ TROUBLE = Trouble("Nobody listens.", "Start it with: pursersctl start")
 
 
 def test_a_call_that_cannot_be_made_is_a_tool_error() -> None:
-    found = json.loads(unavailable(request("tools/call", {"name": "t"}), TROUBLE, was_sent=False))
+    found = json.loads(Early().unavailable(request("tools/call", {"name": "t"}), TROUBLE, was_sent=False))
     text = "Nobody listens. Start it with: pursersctl start"
     assert found["id"] == "i"
     assert found["result"] == {
@@ -135,17 +135,30 @@ def test_a_call_that_cannot_be_made_is_a_tool_error() -> None:
     }
 
 
-def test_a_call_that_may_have_been_made_says_so() -> None:
-    found = json.loads(unavailable(request("tools/call", {"name": "t"}), TROUBLE, was_sent=True))
-    assert found["result"]["structuredContent"]["error"]["outcome"] == "unknown"
-    assert "look at its effect" in found["result"]["content"][0]["text"]
+def test_a_call_that_may_have_been_made_says_so_and_names_what_to_look_at() -> None:
+    params = {"name": "t", "arguments": {"ticket_id": "TK-1", "message": "long"}}
+    found = json.loads(Early().unavailable(request("tools/call", params), TROUBLE, was_sent=True))
+    failure = found["result"]["structuredContent"]["error"]
+    assert (failure["code"], failure["outcome"], failure["retryable"]) == ("outcome_unknown", "unknown", False)
+    assert (failure["tool"], failure["target"]) == ("t", {"ticket_id": "TK-1"})
+    text = found["result"]["content"][0]["text"]
+    assert text.startswith("The outcome of t is unknown: it had reached the daemon, which was lost before it answered.")
+    assert text.endswith("Look at its effect before you repeat it. Nobody listens. Start it with: pursersctl start")
+
+
+def test_a_call_that_changes_nothing_may_be_made_again() -> None:
+    params = {"name": "a2a_wait", "arguments": {}}
+    found = json.loads(Early().unavailable(request("tools/call", params), TROUBLE, was_sent=True))
+    failure = found["result"]["structuredContent"]["error"]
+    assert (failure["code"], failure["outcome"], failure["retryable"]) == ("daemon_unavailable", "unknown", True)
+    assert failure["message"] == "Nobody listens. Start it with: pursersctl start"
 
 
 def test_the_modern_era_marks_the_result_as_complete() -> None:
-    found = json.loads(unavailable(request("tools/call", {"name": "t", **MODERN}), TROUBLE, was_sent=False))
+    found = json.loads(Early().unavailable(request("tools/call", {"name": "t", **MODERN}), TROUBLE, was_sent=False))
     assert found["result"]["resultType"] == "complete"
 
 
 def test_another_request_gets_an_error() -> None:
-    found = json.loads(unavailable(request("resources/list"), TROUBLE, was_sent=False))
+    found = json.loads(Early().unavailable(request("resources/list"), TROUBLE, was_sent=False))
     assert found["error"] == {"code": UNAVAILABLE, "message": "Nobody listens. Start it with: pursersctl start"}

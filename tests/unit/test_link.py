@@ -1,38 +1,23 @@
 """conversation/link: lines of a shim to the MCP server and back, over a real socket and the real SDK."""
 
 import json
-import os
 import socket
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import SocketStream
-from mcp.server.mcpserver import Context
 
 from pursers_shim import wire
 from pursersd.conversation import link as module
-from pursersd.conversation.conversation import Conversation, Origin
-from pursersd.conversation.identity import identify
 from pursersd.conversation.link import Link
-from pursersd.feed.centrals import Centrals
-from pursersd.settings import resolve
+from pursersd.rules import resend
 from pursersd.tools import server as tools
+from unit.linked import CLASSES, INITIALIZE, LIMIT, PATIENCE, Calls, conversation, linked, until_started
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 5.0  # seconds for an answer
 AT_ONCE = 0.5  # seconds in which a link must be over; the SDK waits 1 s for a peer that does not listen any more
-LIMIT = 300_000
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "unit", "version": "1"}},
-}
 
 
 @pytest.fixture
@@ -40,132 +25,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class Shim:
-    """The other end of the link."""
-
-    def __init__(self, stream: SocketStream, link: Link) -> None:
-        self.link = link
-        self.over = anyio.Event()
-        """Set when the daemon's side has finished."""
-        self._stream = stream
-        self._lines = wire.Lines()
-        self._ready: list[Any] = []
-
-    async def send(self, data: bytes) -> None:
-        await self._stream.send(data)
-
-    async def say(self, *messages: object) -> None:
-        await self.send(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
-
-    async def next(self) -> Any:
-        """The next line; None at the end."""
-        with anyio.fail_after(PATIENCE):
-            while not self._ready:
-                try:
-                    data = await self._stream.receive()
-                except (anyio.EndOfStream, anyio.BrokenResourceError):
-                    return None
-                self._ready += [json.loads(line) for line in self._lines.feed(data)]
-            return self._ready.pop(0)
-
-    async def shake_hands(self) -> None:
-        await self.say(INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"})
-        assert (await self.next())["id"] == 0
-
-    async def call(self, identity: object, tool: str, **arguments: object) -> None:
-        params = {"name": tool, "arguments": arguments}
-        await self.say({"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params})
-
-    async def result(self) -> tuple[Any, Any]:
-        """The next answer: its id and the tool's structured result."""
-        answer = await self.next()
-        return answer["id"], answer["result"]["structuredContent"]
-
-    async def hang_up(self) -> None:
-        await self._stream.aclose()
-
-
-class Calls:
-    """The tools of these tests, and what happened to their calls."""
-
-    def __init__(self) -> None:
-        self.started: list[str] = []
-        self.cancelled: list[str] = []
-        self.acknowledged: list[str] = []
-        self.go = anyio.Event()
-
-    def tools(self) -> tuple[Any, ...]:
-        async def block(ctx: Context[Conversation, Any], name: str) -> dict[str, Any]:
-            """Until the test says go."""
-            self.started.append(name)
-            try:
-                await self.go.wait()
-            except BaseException:
-                self.cancelled.append(name)
-                raise
-            return {"name": name}
-
-        async def read(ctx: Context[Conversation, Any], name: str) -> dict[str, Any]:
-            """An answer that wants to be acknowledged; tells how old its request is."""
-            conversation = ctx.request_context.lifespan_context
-            request = ctx.request_context.request_id
-            assert request is not None
-
-            async def acknowledge() -> None:
-                self.acknowledged.append(name)
-
-            conversation.acknowledge_when_delivered(request, acknowledge)
-            return {"name": name, "age": conversation.take_age(request)}
-
-        async def much(ctx: Context[Conversation, Any]) -> dict[str, Any]:
-            """More than a socket holds."""
-            return {"much": "x" * 2_000_000}
-
-        return block, read, much
-
-
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     calls = Calls()
     monkeypatch.setattr(tools, "TOOLS", calls.tools())
+    monkeypatch.setattr(resend, "TOOLS", CLASSES)
     return calls
-
-
-def conversation() -> Conversation:
-    us = identify(os.getpid(), None)
-    assert us is not None
-    return Conversation("c-1", Origin(us, None, "/", "1"), resolve({}, lambda path: ""), Centrals())
-
-
-@asynccontextmanager
-async def linked(talk: Conversation, early: list[bytes | wire.LineTooLong] | None = None) -> AsyncIterator[Shim]:
-    ours, theirs = socket.socketpair()
-    async with (
-        await SocketStream.from_socket(ours) as daemon_side,
-        await SocketStream.from_socket(theirs) as shim_side,
-        anyio.create_task_group() as tasks,
-    ):
-        talk.tasks = tasks
-        link = Link(daemon_side, wire.Lines(LIMIT), talk, talk.attach())
-        shim = Shim(shim_side, link)
-
-        async def serve() -> None:
-            await link.serve(tools.build(), early or [])
-            await daemon_side.aclose()
-            shim.over.set()
-
-        tasks.start_soon(serve)
-        yield shim
-        await shim.hang_up()
-        with anyio.fail_after(PATIENCE):
-            await shim.over.wait()
-        tasks.cancel_scope.cancel()
-
-
-async def until_started(calls: Calls, count: int) -> None:
-    with anyio.fail_after(PATIENCE):
-        while len(calls.started) < count:
-            await anyio.sleep(0.002)
 
 
 async def test_requests_are_answered(calls: Calls) -> None:
@@ -388,3 +253,22 @@ async def test_cancellation_ends_the_link(calls: Calls) -> None:
             tasks.start_soon(Link(daemon_side, wire.Lines(), conversation(), 1).serve, tools.build(), [])
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
+
+
+async def test_a_resent_call_that_may_have_changed_something_is_not_begun_again(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resend, "TOOLS", {})
+    talk = conversation()
+    talk.resumed_ages = {1: 4.5}
+    async with linked(talk) as shim:
+        await shim.shake_hands()
+        await shim.call(1, "read", name="resent")
+        result = (await shim.next())["result"]
+        failure = result["structuredContent"]["error"]
+        assert result["isError"]
+        assert (failure["code"], failure["outcome"], failure["tool"]) == ("outcome_unknown", "unknown", "read")
+        assert "the daemon that had it was replaced, or the link to it was lost" in result["content"][0]["text"]
+        await shim.call(1, "read", name="new")  # the id may be used again, for another call
+        assert await shim.result() == (1, {"name": "new", "age": 0.0})
+    assert calls.acknowledged == []

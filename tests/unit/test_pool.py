@@ -9,7 +9,8 @@ import jwt
 import pytest
 
 from pursersd.central import pool as module
-from pursersd.central.pool import BACKGROUND_CALLS, CALLS, RESENDS, Pool, PoolKey, credential_name
+from pursersd.central.pool import CALLS, RESENDS, SHARE, Pool, PoolKey, credential_name
+from pursersd.central.turns import on_behalf_of
 from pursersd.errors import (
     CentralError,
     Forbidden,
@@ -99,17 +100,38 @@ async def test_reads_in_the_background_leave_room_for_calls(pool: Pool, client: 
         for _ in range(10):
             tasks.start_soon(lambda: pool.read("board_catchup", {}, background=True))
         await anyio.wait_all_tasks_blocked()
-        assert client.running == BACKGROUND_CALLS
+        assert client.running == SHARE
         for _ in range(10):
             tasks.start_soon(pool.call, "ticket_create", {})
         await anyio.wait_all_tasks_blocked()
         assert client.running == pool.counters.in_flight == CALLS
-        assert client.asked.count("ticket_create") == CALLS - BACKGROUND_CALLS
+        assert client.asked.count("ticket_create") == CALLS - SHARE
         client.go.set()
     assert client.most == CALLS
     assert pool.counters.in_flight == 0
     assert pool.counters.by_tool == {"board_catchup": 10, "ticket_create": 10}
     assert pool.counters.requests == 20
+
+
+async def test_a_conversation_with_two_hundred_calls_does_not_hold_up_another(pool: Pool, client: Client) -> None:
+    client.go = anyio.Event()
+
+    async def read(party: str) -> None:
+        with on_behalf_of(party):
+            await pool.read(party, {})
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(200):
+            tasks.start_soon(read, "busy")
+        await anyio.wait_all_tasks_blocked()
+        assert client.running == SHARE
+        for _ in range(3):
+            tasks.start_soon(read, "modest")
+        await anyio.wait_all_tasks_blocked()
+        assert client.asked.count("modest") == SHARE  # at once
+        client.go.set()
+    assert client.asked[:10].count("modest") == 3  # the third one in its turn
+    assert len(client.asked) == 203
 
 
 async def test_a_cancelled_call_gives_its_place_back(pool: Pool, client: Client) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pursers_shim import relay, resume
 from pursers_shim.dial import Dialer
-from pursers_shim.early import Early, unavailable
+from pursers_shim.early import Early
 from pursers_shim.exchange import Exchange
 from pursers_shim.host import Host
 from pursers_shim.relay import Relay
@@ -40,7 +40,8 @@ class Running(LineReader):
         self._descriptors = [stdin, output, stdout, wake, self._wake]
         environ = {"PURSERSD_HOME": str(home), "PURSERSD_AUTOSTART": "0"}
         host = Host(stdin, stdout)
-        self.relay = Relay(host, Dialer(environ), Exchange(host, Early().answer, unavailable), FACTS, wake)
+        early = Early()
+        self.relay = Relay(host, Dialer(environ), Exchange(host, early.answer, early.unavailable), FACTS, wake)
         self._thread = threading.Thread(target=self.relay.run)
         self._thread.start()
 

@@ -85,12 +85,28 @@ def test_a_cancellation_without_an_id_reaches_nobody(params: dict[str, object] |
     assert ids.translate_cancel(message) is None
 
 
-def test_a_cancelled_request_has_ended() -> None:
+def test_a_cancelled_request_gets_no_answer_and_keeps_its_id_until_the_server_is_done_with_it() -> None:
     ids = RequestIds()
     ids.assign(1)
     cancelled(ids, 1)
     assert ids.translate_cancel(cancel(1)) is None
+    later = ids.assign(1)
+    assert later != 1
+    assert ids.release(1) is None
+    assert ids.release(later) == 1
     assert ids.assign("1") == "1"
+
+
+def test_the_requests_in_progress_are_counted_with_their_bytes() -> None:
+    ids = RequestIds()
+    one, two = ids.assign(1, 10), ids.assign("a", 30)
+    assert (len(ids), ids.size) == (2, 40)
+    cancelled(ids, 1)
+    assert (len(ids), ids.size) == (2, 40)
+    ids.release(one)
+    ids.release(two)
+    ids.release("unknown")
+    assert (len(ids), ids.size) == (0, 0)
 
 
 IDS = st.one_of(st.integers(-2, 2), st.sampled_from(["", "a", "0", "1", "01", "2", "-1", "pursers-1", "pursers-2"]))

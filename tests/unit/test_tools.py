@@ -56,6 +56,15 @@ async def test_a_request_before_the_handshake_says_what_to_do() -> None:
         await shim.shake_hands()
 
 
+async def test_an_unknown_prompt_is_a_wrong_parameter_and_no_defect_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as daemon, daemon.shim() as (shim, _):
+        await shim.shake_hands()
+        await shim.request(1, "prompts/get", name="nothing")
+        error = (await shim.next())["error"]
+        assert (error["code"], error["message"]) == (-32602, "Unknown prompt: nothing. This server has no prompts.")
+    assert "raised" not in caplog.text
+
+
 async def test_a_conversation_that_cannot_work_is_told_why() -> None:
     async with running() as daemon, daemon.shim(env={"PURSERS_ROLE": "king"}) as (shim, _):
         await shim.shake_hands()

@@ -232,7 +232,7 @@ class CentralClient:
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ProtocolRefused(f"{self.url} is not a usable Central URL: {_text(error)}") from error
         except httpx2.DecodingError as error:
-            raise ProtocolRefused(f"Central's answer cannot be decoded: {_text(error)}") from error
+            raise ProtocolRefused(f"Central's answer cannot be decoded: {_text(error)}", is_answer=False) from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
             raise Unreachable(f"The connection to Central at {self.url} was lost: {_text(error)}") from error
         finally:
@@ -287,8 +287,8 @@ async def _check_status(response: httpx2.Response) -> None:
         )
     if status == 429 or status >= 500:
         hint = response.headers.get("retry-after", "")
-        seconds = float(hint) if hint.isascii() and hint.isdigit() else None
-        raise Overloaded(f"Central answered HTTP {status}", retry_after_s=seconds)
+        seconds = float(hint) if hint.isascii() and hint.isdigit() else None  # a date would need clocks that agree
+        raise Overloaded(f"Central answered HTTP {status}", sent=status != 429, retry_after_s=seconds)
     if status >= 300 and not response.headers.get("content-type", "").startswith("application/json"):
         text = (await response.aread())[:200].decode(errors="replace").strip()
         raise ProtocolRefused(f"Central answered HTTP {status}: {text}")
@@ -323,7 +323,7 @@ def _understood(decode: Callable[[bytes | str], Decoded], data: bytes | str) -> 
     try:
         return decode(data)
     except msgspec.DecodeError as error:
-        raise ProtocolRefused(f"Central answered with something that is not MCP: {error}") from error
+        raise ProtocolRefused(f"Central answered with something that is not MCP: {error}", is_answer=False) from error
 
 
 def _raise_refusal(frame: _Frame) -> None:
@@ -339,7 +339,7 @@ def _tool_result(tool: str, frame: _Frame) -> bytes:
     _raise_refusal(frame)
     result = frame.result
     if result is None:
-        raise ProtocolRefused(f"Central answered {tool} without a result")
+        raise ProtocolRefused(f"Central answered {tool} without a result", is_answer=False)
     if not result.isError:
         return bytes(result.structuredContent)
     raise _tool_error(tool, result)

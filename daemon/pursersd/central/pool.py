@@ -1,8 +1,9 @@
 """A pool: everything that goes to one Central with one credential.
 
 Keyed by (URL, credential, expected instance), so a token never serves another pool's calls. Central serialises calls
-(central.md §9.4), so more than a few connections buy nothing; two of the four are kept free of background reads, so that
-what a model asked for never queues behind them.
+(central.md §9.4), so more than a few connections buy nothing. Nobody, be it a conversation or the feed with its background
+reads, holds more than two of the four, and whoever waits gets the next in turn: what a model asked for never queues behind
+what others ask for.
 """
 
 import logging
@@ -17,6 +18,7 @@ import jwt
 
 from pursersd.central.client import CentralClient, Cues
 from pursersd.central.reach import Reach
+from pursersd.central.turns import BACKGROUND, Turns
 from pursersd.errors import (
     CentralError,
     Exhausted,
@@ -36,8 +38,8 @@ log = logging.getLogger(__name__)
 CALLS = 4
 """Calls in flight at once."""
 
-BACKGROUND_CALLS = 2
-"""How many of them may be the feed's reads and keepalive."""
+SHARE = 2
+"""How many of them may be one conversation's, or the feed's reads and keepalive."""
 
 CLOSE_PATIENCE = 5.0
 """Seconds that calls in flight have to end when the pool is closed."""
@@ -98,8 +100,7 @@ class Pool:
         """When (monotonic) it turned out to be another one than before."""
         self._expires = expiry(key.token)
         self._client = CentralClient(key.url, key.token, key.instance_id)
-        self._calls = anyio.CapacityLimiter(CALLS)
-        self._background = anyio.CapacityLimiter(BACKGROUND_CALLS)
+        self._turns = Turns(CALLS, SHARE)
         self._boards: frozenset[str] = frozenset()
         self._asking = anyio.Lock()
         self._closing = False
@@ -116,8 +117,7 @@ class Pool:
         """Let calls in flight end, at most CLOSE_PATIENCE, and close the connections; later calls fail."""
         self._closing = True
         with anyio.move_on_after(CLOSE_PATIENCE):
-            for _ in range(CALLS):
-                await self._calls.acquire_on_behalf_of(object())
+            await self._turns.rest()
         await self._client.aclose()
 
     @property
@@ -178,19 +178,21 @@ class Pool:
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         """Send a call that must not be repeated by us: one attempt, errors as they are."""
-        if self._closing:
-            raise CentralError("The credential of this call was replaced while it ran. Call again.", sent=False)
-        async with self._calls:
-            return await self._send(tool, arguments, generation)
+        return await self._send(tool, arguments, generation, None)
 
     async def read(
         self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None, background: bool = False
     ) -> dict[str, Any]:
         """Send a call that changes nothing or may be repeated (central.md §8 class A); a broken connection is retried."""
-        if background:
-            async with self._background:
-                return await self._resend(tool, arguments, generation)
-        return await self._resend(tool, arguments, generation)
+        party = BACKGROUND if background else None
+        for _ in range(RESENDS):
+            try:
+                return await self._send(tool, arguments, generation, party)
+            except Unreachable as error:
+                if not error.sent:
+                    raise
+                log.debug("resending %s: %s", tool, error)
+        return await self._send(tool, arguments, generation, party)
 
     async def require_board(self, board: str) -> None:
         """Raise UnknownBoard unless the credential's principal is a member of `board`.
@@ -214,17 +216,15 @@ class Pool:
         """Ask Central again before the board is next used: a membership may have ended."""
         self._boards -= {board}
 
-    async def _resend(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
-        for _ in range(RESENDS):
-            try:
-                return await self.call(tool, arguments, generation=generation)
-            except Unreachable as error:
-                if not error.sent:
-                    raise
-                log.debug("resending %s: %s", tool, error)
-        return await self.call(tool, arguments, generation=generation)
+    async def _send(
+        self, tool: str, arguments: Mapping[str, Any], generation: str | None, party: str | None
+    ) -> dict[str, Any]:
+        if self._closing:
+            raise CentralError("The credential of this call was replaced while it ran. Call again.", sent=False)
+        async with self._turns.turn(party):
+            return await self._ask(tool, arguments, generation)
 
-    async def _send(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
+    async def _ask(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
         await self._admit()
         self.counters.requests += 1
         self.counters.by_tool[tool] = self.counters.by_tool.get(tool, 0) + 1

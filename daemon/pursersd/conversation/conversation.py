@@ -11,9 +11,12 @@ from anyio.abc import TaskGroup
 
 from pursersd.api import ConversationStatus, Delivery, SeatRow, SeatStatus, State
 from pursersd.central.account import Account, charged_to
+from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.configuration import Configuration
 from pursersd.conversation.description import leases_of, settings_of
 from pursersd.conversation.identity import ProcessIdentity
+from pursersd.conversation.lanes import Lanes
+from pursersd.conversation.requests import Requests
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.rules.backlog import SyntheticGuard
@@ -69,12 +72,17 @@ class Conversation:
         self.client_name: str | None = None
         self.last_tool: str | None = None
         self.resumed_ages: dict[RequestId, float] = {}
-        """Seconds that requests had been pending when their link came back, until the calls are taken up again."""
+        """Seconds that requests had been pending when their link came back, by the host's id, until they are taken up again."""
+        self.requests = Requests()
+        """Those on its newest link."""
+        self.lanes = Lanes()
         self.tasks: TaskGroup | None = None
         self.ended = anyio.Event()
         self.end_reason: str | None = None
         self.holder = Holder(idle_limit=settings.idle_limit_s, downgrades=settings.host.keeps_closed_windows)
         """What the keeping of leases knows of it."""
+        self.cut_reason: str | None = None
+        """Why the daemon gave its last link up; None while it has one, or lost it otherwise."""
         self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
         self._centrals = centrals
         self._stats = stats
@@ -90,10 +98,7 @@ class Conversation:
         self._created = time.monotonic()
         self._state: State = "idle"
         self._state_since = self._created
-        self._acknowledgements: dict[RequestId, Callable[[], Awaitable[None]]] = {}
         self._acknowledging = 0
-        self._handed_out: set[RequestId] = set()
-        """Tool calls whose answers went to the shim, which has not said yet that the host has them."""
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id} {self.state} seat={self.seat_name or '–'} shim={self.origin.shim.pid}>"
@@ -151,11 +156,6 @@ class Conversation:
         return self._waits
 
     @property
-    def is_unreported(self) -> bool:
-        """Whether Central is to be told of an answer once the host has it, and nobody has said yet that it has."""
-        return bool(self._acknowledgements)
-
-    @property
     def is_acknowledging(self) -> bool:
         """Whether Central is being told of delivered events."""
         return self._acknowledging > 0
@@ -163,9 +163,16 @@ class Conversation:
     def attach(self) -> int:
         """A link took over; returns its epoch, higher than that of every earlier link."""
         self.link_epoch += 1
+        self.requests = self.requests.next_link()
         self._attached = True
+        self.cut_reason = None
         self._note_state()
         return self.link_epoch
+
+    def cut(self, epoch: int, reason: str) -> None:
+        """The daemon gives the link of this epoch up; of no effect when a newer one exists."""
+        if epoch == self.link_epoch:
+            self.cut_reason = reason
 
     def detach(self, epoch: int) -> None:
         """The link of this epoch ended; of no effect when a newer one exists."""
@@ -308,45 +315,22 @@ class Conversation:
 
     def take_age(self, request: RequestId) -> float:
         """Seconds that this request was pending before its link came back; 0 for a new one."""
-        return self.resumed_ages.pop(request, 0.0)
+        return self.requests.age_s(request) or 0.0
 
     def acknowledge_when_delivered(self, request: RequestId, acknowledge: Callable[[], Awaitable[None]]) -> None:
         """Run `acknowledge` once the shim says that the host has the answer to `request` (RB-DEL)."""
-        self._acknowledgements[request] = acknowledge
-
-    def renamed(self, old: RequestId, new: RequestId) -> None:
-        """The same request has another id from here on: the server's for the host's, or back (see RequestIds)."""
-        if old is new or (old == new and type(old) is type(new)):
-            return
-        if old in self.resumed_ages:
-            self.resumed_ages[new] = self.resumed_ages.pop(old)
-        if old in self._acknowledgements:
-            self._acknowledgements[new] = self._acknowledgements.pop(old)
-
-    def handed_out(self, request: RequestId) -> None:
-        """The answer to this tool call goes to the shim; `delivered` follows when the host has it."""
-        self._handed_out.add(request)
-
-    @property
-    def undelivered(self) -> int:
-        """How many answers the host may not have."""
-        return len(self._handed_out)
+        self.requests.acknowledge_when_delivered(request, acknowledge)
 
     def delivered(self, request: RequestId) -> None:
-        """The shim wrote the answer to `request` to the host."""
-        self._handed_out.discard(request)
-        acknowledge = self._acknowledgements.pop(request, None)
+        """The shim wrote the answer to the host's `request` to the host."""
+        acknowledge = self.requests.take_due(request)
         if acknowledge is not None and self.tasks is not None:
             self._acknowledging += 1
             self.tasks.start_soon(self._acknowledge, acknowledge)
 
-    def forget_acknowledgement(self, request: RequestId) -> bool:
-        """Nobody will tell of the delivery of this answer; whether it was to be acknowledged."""
-        return self._acknowledgements.pop(request, None) is not None
-
     async def _acknowledge(self, acknowledge: Callable[[], Awaitable[None]]) -> None:
         try:
-            with charged_to(self.account()):
+            with charged_to(self.account()), on_behalf_of(self.id):
                 await acknowledge()
         except CentralError as error:
             # The events stay unacknowledged at Central: the seat's next wait without a cursor brings them again.
@@ -410,6 +394,7 @@ class Conversation:
             boards=[board.name for board in self._watched],
             leases=leases_of(self.holder),
             problem=self.settings.problems[0] if self.settings.problems else None,
+            cut_reason=self.cut_reason,
         )
 
 

@@ -1,5 +1,6 @@
 """A link: one socket connection of a shim. It carries MCP lines for its conversation until either side ends it."""
 
+import functools
 import logging
 from dataclasses import dataclass
 
@@ -9,12 +10,14 @@ from anyio.abc import SocketStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel.server import Server
 from mcp.server.runner import serve_dual_era_loop
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from pursers_shim import wire
+from pursersd.conversation import bounds
 from pursersd.conversation.conversation import Conversation, RequestId
+from pursersd.conversation.outlet import Outlet, Stalled
 from pursersd.conversation.request_ids import RequestIds
 
 log = logging.getLogger(__name__)
@@ -59,19 +62,21 @@ class Link:
         self._stream = stream
         self._lines = lines
         self._ids = RequestIds()
-        self._sending = anyio.Lock()
+        self._requests = conversation.requests
+        self._outlet = Outlet(stream)
         self._is_open = True
         self._is_draining = False
         self._drained = anyio.Event()
         self._calls: set[RequestId] = set()
         """The tool calls in progress, by the server's ids."""
         self._farewell: bytes | None = None
+        self._is_flooded = False
+        """The newest request was one too many."""
         self._scope = anyio.CancelScope()
 
     async def greet(self, line: bytes) -> None:
         """Send the welcome, before any other line. Raises what a broken stream raises."""
-        async with self._sending:
-            await self._stream.send(line)
+        await self._outlet.send(line)
 
     async def serve(self, server: Server[Conversation], early: list[bytes | wire.LineTooLong]) -> None:
         """Relay between the socket and the MCP server until the socket ends, `close` or cancellation.
@@ -111,7 +116,7 @@ class Link:
         with anyio.move_on_after(DRAIN_TIMEOUT):
             await self.tell(wire.notification(wire.DRAIN, {"reason": reason, "limit_s": limit_s}))
             await self._drained.wait()
-            while self.conversation.is_unreported and self._is_open:  # the answer may be on its way to the host
+            while self._requests.is_unreported and self._is_open:  # the answer may be on its way to the host
                 await anyio.sleep(REPORT_LOOK)
 
     def replace(self, epoch: int) -> None:
@@ -183,18 +188,47 @@ class Link:
             )
             return
         if isinstance(message, JSONRPCRequest):
-            own = self._ids.assign(message.id)
-            self.conversation.renamed(message.id, own)
-            if message.method == "tools/call":
-                self._calls.add(own)
-            message = message.model_copy(update={"id": own})
+            await self._take_request(message, len(line), streams)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            cancelled = self._ids.translate_cancel(message)
-            if cancelled is None:
-                return
+            await self._take_cancel(message, streams)
+        else:
+            await streams.to_server.send(SessionMessage(message))
+
+    async def _take_request(self, request: JSONRPCRequest, size: int, streams: _Streams) -> None:
+        age_s = self.conversation.resumed_ages.pop(request.id, None)
+        if bounds.is_full(len(self._ids), self._ids.size):
+            if not self._is_flooded:
+                log.warning(
+                    "%s: refuses calls: %d are in progress, with %d bytes",
+                    self.conversation.id,
+                    len(self._ids),
+                    self._ids.size,
+                )
+            self._is_flooded = True
+            await self.tell(bounds.refusal(request, was_sent_before=age_s is not None))
+            return
+        self._is_flooded = False
+        own = self._ids.assign(request.id, size)
+        if request.method == "tools/call":
+            self._calls.add(own)
+        self._requests.begin(request.id, own, age_s)
+        metadata = ServerMessageMetadata(on_request_unanswered=functools.partial(self._settled, own))
+        await streams.to_server.send(SessionMessage(request.model_copy(update={"id": own}), metadata))
+
+    async def _take_cancel(self, message: JSONRPCNotification, streams: _Streams) -> None:
+        host = (message.params or {}).get("requestId")
+        if isinstance(host, str | int):
+            self._requests.cancelled(host)
+        cancelled = self._ids.translate_cancel(message)
+        if cancelled is not None:
             self._calls.discard((cancelled.params or {})["requestId"])
-            message = cancelled
-        await streams.to_server.send(SessionMessage(message))
+            await streams.to_server.send(SessionMessage(cancelled))
+
+    async def _settled(self, own: RequestId) -> None:
+        """The server is done with a request that it does not answer, because it was cancelled."""
+        self._ids.release(own)
+        self._calls.discard(own)
+        self._requests.end(own, answered=False)
 
     def _take_own(self, head: _Head) -> None:
         if head.method == wire.DRAINED:
@@ -228,21 +262,25 @@ class Link:
             host_id = self._ids.release(own_id)
             is_call = own_id in self._calls
             self._calls.discard(own_id)
-            if self._is_draining and self.conversation.forget_acknowledgement(own_id):
+            if self._is_draining and self._requests.leave(own_id):
                 return
-            self.conversation.renamed(own_id, host_id)
+            self._requests.end(own_id, answered=host_id is not None and self._is_open, is_call=is_call)
+            if host_id is None:
+                return  # cancelled while its answer was on its way
             message = message.model_copy(update={"id": host_id})
-            if self._is_open and is_call:
-                self.conversation.handed_out(host_id)
         if self._is_open:
             await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
     async def _send(self, line: bytes) -> None:
         try:
-            async with self._sending:
-                await self._stream.send(line)
+            await self._outlet.send(line)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._is_open = False  # the reader notices the end, too, and ends the link
+        except Stalled as why:
+            log.warning("%s: link %d is cut: %s", self.conversation.id, self.epoch, why)
+            self.conversation.cut(self.epoch, str(why))
+            self._is_open = False
+            self._scope.cancel()
 
 
 def _error(request_id: RequestId | None, code: int, text: str) -> bytes:

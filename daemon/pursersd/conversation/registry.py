@@ -173,7 +173,8 @@ class Conversations:
     async def _expect_back(self, conversation: Conversation, epoch: int) -> None:
         await anyio.sleep(REATTACH)
         if conversation.link_epoch == epoch and conversation.state == "detached":
-            conversation.end("the link was lost and did not come back")
+            how = f"cut, because {conversation.cut_reason}," if conversation.cut_reason else "lost"
+            conversation.end(f"the link was {how} and did not come back")
 
     def _bury(self, conversation: Conversation) -> None:
         """Leave its seats to those who still use them and let go of its Central."""
@@ -185,7 +186,7 @@ class Conversations:
         conversation.tasks = None
         conversation.holder.leave()
         # When it is the daemon that ends, the shim has the answer or asks the next daemon.
-        if conversation.end_reason is not None and (lost := conversation.undelivered):
+        if conversation.end_reason is not None and (lost := conversation.requests.undelivered):
             self._centrals.windows.opened(LW_STDIO, f"{conversation.id}, {conversation.end_reason}", lost)
         self._centrals.release(conversation.id)
         self._naming.forget(conversation.id)

@@ -5,6 +5,7 @@ modern subscriptions show it to the host.
 """
 
 import itertools
+from dataclasses import dataclass
 
 from mcp_types import JSONRPCNotification
 
@@ -19,37 +20,59 @@ def _folded(request: RequestId) -> RequestId:
         return request
 
 
+@dataclass(slots=True)
+class _Running:
+    host: RequestId
+    size: int
+    is_cancelled: bool = False
+
+
 class RequestIds:
-    """Ids of the requests in progress on one link."""
+    """Ids of the requests in progress on one link.
+
+    A cancelled request stays in progress, and its id in use, until the server is done with it: an answer that was on its
+    way when the cancellation came belongs to nobody, least of all to a later request of the same id.
+    """
 
     def __init__(self) -> None:
         self._own: dict[RequestId, RequestId] = {}
         """The id that the server sees, by the host's."""
-        self._host: dict[RequestId, RequestId] = {}
-        """The host's id, by the one that the server sees."""
+        self._running: dict[RequestId, _Running] = {}
+        """By the id that the server sees."""
         self._used: set[RequestId] = set()
         self._numbers = itertools.count(1)
+        self.size = 0
+        """Bytes of the lines of all requests in progress."""
 
-    def assign(self, host: RequestId) -> RequestId:
-        """The id under which the server gets the host's request."""
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def assign(self, host: RequestId, size: int = 0) -> RequestId:
+        """The id under which the server gets the host's request, a line of `size` bytes."""
         own: RequestId = host
         while _folded(own) in self._used:
             own = f"pursers-{next(self._numbers)}"
         self._own[host] = own
-        self._host[own] = host
+        self._running[own] = _Running(host, size)
         self._used.add(_folded(own))
+        self.size += size
         return own
 
-    def release(self, own: RequestId) -> RequestId:
-        """The host's id for the server's answer, which ends the request."""
-        host = self._host.pop(own, own)
-        if self._own.get(host) == own:  # else a later request of the same id, which goes on
-            del self._own[host]
+    def release(self, own: RequestId) -> RequestId | None:
+        """The server is done with a request: the host's id for its answer. None if the host wants none."""
+        running = self._running.pop(own, None)
+        if running is None:
+            return None
         self._used.discard(_folded(own))
-        return host
+        self.size -= running.size
+        if running.is_cancelled:
+            return None
+        if self._own.get(running.host) == own:  # else a later request of the same id, which goes on
+            del self._own[running.host]
+        return running.host
 
     def translate_cancel(self, message: JSONRPCNotification) -> JSONRPCNotification | None:
-        """A cancellation that names the request by the server's id. A cancelled request gets no answer: it ends here.
+        """A cancellation that names the request by the server's id. From here on the request gets no answer.
 
         None when no such request is in progress: the server might take the id for another one's.
         """
@@ -57,6 +80,6 @@ class RequestIds:
         host = params.get("requestId")
         if not isinstance(host, (str, int)) or isinstance(host, bool) or host not in self._own:
             return None
-        params["requestId"] = self._own[host]
-        self.release(self._own[host])
+        params["requestId"] = own = self._own.pop(host)
+        self._running[own].is_cancelled = True
         return message.model_copy(update={"params": params})

@@ -9,6 +9,7 @@ from pursersd.conversation.conversation import Conversation
 from pursersd.errors import PursersError, ToolFailed
 from pursersd.rules import registry
 from pursersd.rules.failures import join_failure_text
+from pursersd.tools.call import Call
 
 STATE_KEY = "project_registry"
 NO_KEY = "state key not found"
@@ -22,7 +23,9 @@ async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any
     except PursersError as error:
         raise ToolError(join_failure_text(error)) from error
     try:
-        stored = await central.pool.read("board_state_get", {"board_id": seat.board, "key": registry.STATE_KEY})
+        call = Call.of(ctx.request_context)
+        arguments = {"board_id": seat.board, "key": registry.STATE_KEY}
+        stored = await call.carry_out(central.pool, "board_state_get", arguments)
         return dict(registry.validated(stored))
     except ToolFailed as error:
         if not str(error).startswith(NO_KEY):

@@ -10,14 +10,17 @@ from typing import Any, cast
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import Server
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
 from mcp_types import CLIENT_INFO_META_KEY, INVALID_PARAMS, ToolAnnotations
 
+from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.conversation import Conversation
+from pursersd.errors import OutcomeUnknown
 from pursersd.rules.resend import read_only
 from pursersd.tools.a2a_wait import a2a_wait
+from pursersd.tools.call import Call
 from pursersd.tools.project_registry import project_registry_get
 
 log = logging.getLogger(__name__)
@@ -28,7 +31,7 @@ SERVER_NAME = "Pursers Wait Bridge"
 SERVER_VERSION = "0.1.7"
 """The version of the bridge whose surface we serve; our own is in `pursersd --version`."""
 
-Tool = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
+Tool = Callable[..., Coroutine[Any, Any, Any]]
 
 TOOLS: Sequence[Tool] = (project_registry_get, a2a_wait)
 """In the bridge's order (bridge.md §1.4)."""
@@ -47,14 +50,24 @@ def build() -> Server[Conversation]:
 
 
 def _guarded(tool: Tool) -> Tool:
-    """The tool, with a text for the model where the SDK has none: for an error that nobody expected (bridge.md D8)."""
+    """The tool, begun only if a resent call may be, and with an answer where the SDK has none.
+
+    That is for a call whose outcome is unknown, and for an error that nobody expected (bridge.md D8).
+    """
 
     @functools.wraps(tool)
-    async def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        ctx = next((value for value in kwargs.values() if isinstance(value, Context)), None)
         try:
+            if ctx is not None:
+                Call.of(ctx.request_context).begin()
             return await tool(*args, **kwargs)
         except (ToolError, MCPError):
             raise
+        except OutcomeUnknown as error:
+            assert ctx is not None, "only what came through a Call raises this"
+            log.warning("tool %s: %s", tool.__name__, error)
+            return Call.of(ctx.request_context).unknown(error)
         except Exception as error:
             log.exception("tool %s failed", tool.__name__)
             raise ToolError(
@@ -65,14 +78,14 @@ def _guarded(tool: Tool) -> Tool:
 
 
 async def _note(ctx: ServerRequestContext[Conversation, Any], call_next: CallNext) -> HandlerResult:
-    """Note who asks and what runs, for `ps`, and make the refusal of a request before the handshake readable."""
+    """Note who asks and what runs, for `ps`, and make refusals readable for which the SDK has no words."""
     conversation = ctx.lifespan_context
     params = ctx.params or {}
     _note_client(conversation, params)
     try:
         if ctx.method != "tools/call":
             return await call_next(ctx)
-        with conversation.calling(str(params.get("name", ""))):
+        with conversation.calling(str(params.get("name", ""))), on_behalf_of(conversation.id):
             return await call_next(ctx)
     except MCPError as error:
         if error.error.code == INVALID_PARAMS and error.error.data == "" and ctx.request_id is not None:
@@ -83,6 +96,11 @@ async def _note(ctx: ServerRequestContext[Conversation, Any], call_next: CallNex
                 data="",
             ) from error
         raise
+    except ValueError as error:
+        if ctx.method != "prompts/get":
+            raise
+        # The SDK takes a wrong name for a defect of ours and logs it as one.
+        raise MCPError(code=INVALID_PARAMS, message=f"{error}. This server has no prompts.", data=None) from error
 
 
 def _note_client(conversation: Conversation, params: Mapping[str, Any]) -> None:

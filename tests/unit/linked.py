@@ -1,0 +1,158 @@
+"""A link of the daemon over a real socket, with the real SDK and tools that do what a test says."""
+
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import SocketStream
+from mcp.server.mcpserver import Context
+
+from pursers_shim import wire
+from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.identity import identify
+from pursersd.conversation.link import Link
+from pursersd.feed.centrals import Centrals
+from pursersd.rules.resend import Resend, Tool
+from pursersd.settings import resolve
+from pursersd.tools import server as tools
+
+PATIENCE = 5.0  # seconds for an answer
+LIMIT = 300_000
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "unit", "version": "1"}},
+}
+CLASSES = {name: Tool(Resend.WAIT, "of a test") for name in ("block", "read", "much")}
+"""For the table of rules/resend.py: a tool that stands not there is never begun again."""
+
+
+class Shim:
+    """The other end of the link."""
+
+    def __init__(self, stream: SocketStream, link: Link) -> None:
+        self.link = link
+        self.over = anyio.Event()
+        """Set when the daemon's side has finished."""
+        self._stream = stream
+        self._lines = wire.Lines()
+        self._ready: list[Any] = []
+
+    async def send(self, data: bytes) -> None:
+        await self._stream.send(data)
+
+    async def say(self, *messages: object) -> None:
+        await self.send(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+
+    async def next(self) -> Any:
+        """The next line; None at the end."""
+        with anyio.fail_after(PATIENCE):
+            while not self._ready:
+                try:
+                    data = await self._stream.receive()
+                except (anyio.EndOfStream, anyio.BrokenResourceError):
+                    return None
+                self._ready += [json.loads(line) for line in self._lines.feed(data)]
+            return self._ready.pop(0)
+
+    async def shake_hands(self) -> None:
+        await self.say(INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert (await self.next())["id"] == 0
+
+    async def call(self, identity: object, tool: str, **arguments: object) -> None:
+        params = {"name": tool, "arguments": arguments}
+        await self.say({"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params})
+
+    async def result(self) -> tuple[Any, Any]:
+        """The next answer: its id and the tool's structured result."""
+        answer = await self.next()
+        return answer["id"], answer["result"]["structuredContent"]
+
+    async def hang_up(self) -> None:
+        await self._stream.aclose()
+
+
+class Calls:
+    """The tools of these tests, and what happened to their calls."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.cancelled: list[str] = []
+        self.acknowledged: list[str] = []
+        self.go = anyio.Event()
+
+    def tools(self) -> tuple[Any, ...]:
+        async def block(ctx: Context[Conversation, Any], name: str) -> dict[str, Any]:
+            """Until the test says go."""
+            self.started.append(name)
+            try:
+                await self.go.wait()
+            except BaseException:
+                self.cancelled.append(name)
+                raise
+            return {"name": name}
+
+        async def read(ctx: Context[Conversation, Any], name: str) -> dict[str, Any]:
+            """An answer that wants to be acknowledged; tells how old its request is."""
+            conversation = ctx.request_context.lifespan_context
+            request = ctx.request_context.request_id
+            assert request is not None
+
+            async def acknowledge() -> None:
+                self.acknowledged.append(name)
+
+            conversation.acknowledge_when_delivered(request, acknowledge)
+            return {"name": name, "age": conversation.take_age(request)}
+
+        async def much(ctx: Context[Conversation, Any]) -> dict[str, Any]:
+            """More than a socket holds."""
+            return {"much": "x" * 2_000_000}
+
+        return block, read, much
+
+
+def conversation() -> Conversation:
+    us = identify(os.getpid(), None)
+    assert us is not None
+    return Conversation("c-1", Origin(us, None, "/", "1"), resolve({}, lambda path: ""), Centrals())
+
+
+@asynccontextmanager
+async def linked(
+    talk: Conversation, early: list[bytes | wire.LineTooLong] | None = None, *, room: int | None = None
+) -> AsyncIterator[Shim]:
+    """A link of `talk` and the other end of it. `room`: bytes, about, that the socket takes of what is not read."""
+    ours, theirs = socket.socketpair()
+    if room is not None:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
+    async with (
+        await SocketStream.from_socket(ours) as daemon_side,
+        await SocketStream.from_socket(theirs) as shim_side,
+        anyio.create_task_group() as tasks,
+    ):
+        talk.tasks = tasks
+        link = Link(daemon_side, wire.Lines(LIMIT), talk, talk.attach())
+        shim = Shim(shim_side, link)
+
+        async def serve() -> None:
+            await link.serve(tools.build(), early or [])
+            await daemon_side.aclose()
+            shim.over.set()
+
+        tasks.start_soon(serve)
+        yield shim
+        await shim.hang_up()
+        with anyio.fail_after(PATIENCE):
+            await shim.over.wait()
+        tasks.cancel_scope.cancel()
+
+
+async def until_started(calls: Calls, count: int) -> None:
+    with anyio.fail_after(PATIENCE):
+        while len(calls.started) < count:
+            await anyio.sleep(0.002)

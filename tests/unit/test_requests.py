@@ -1,0 +1,105 @@
+"""conversation/requests: what is known of a request over all links, and what is due once its answer is delivered."""
+
+import pytest
+
+from pursersd.conversation import requests as module
+from pursersd.conversation.requests import RequestId, Requests
+
+
+async def due() -> None:
+    """What a test waits for to become due."""
+
+
+async def other() -> None:
+    """Another one."""
+
+
+def answer(requests: Requests, host: RequestId, acknowledge: module.Acknowledge = due) -> None:
+    requests.begin(host, host, None)
+    requests.acknowledge_when_delivered(host, acknowledge)
+    requests.end(host, answered=True)
+
+
+@pytest.mark.parametrize(("host", "own"), [(1, "pursers-1"), ("1", "pursers-1"), (1, "1"), ("1", 1), (1, 1)])
+def test_the_server_asks_by_its_own_id_and_the_shim_tells_by_the_hosts(host: RequestId, own: RequestId) -> None:
+    requests = Requests()
+    requests.begin(host, own, 4.5)
+    assert requests.age_s(own) == 4.5
+    assert requests.name(own) == (host, 0)
+    requests.acknowledge_when_delivered(own, due)
+    assert requests.take_due(host) is None  # it has no answer yet
+    requests.end(own, answered=True)
+    assert requests.take_due(host) is due
+    assert requests.take_due(host) is None
+
+
+def test_a_request_is_resent_only_if_the_shim_said_so() -> None:
+    requests = Requests()
+    requests.begin(1, 1, 0.0)
+    requests.begin(2, 2, None)
+    assert (requests.age_s(1), requests.age_s(2), requests.age_s(3)) == (0.0, None, None)
+
+
+def test_what_was_cancelled_is_never_due() -> None:
+    requests = Requests()
+    requests.begin(1, 1, None)
+    requests.acknowledge_when_delivered(1, due)
+    requests.cancelled(1)
+    requests.end(1, answered=False)
+    answer(requests, 2)
+    requests.cancelled(2)  # its answer was on its way, and the shim drops it
+    assert requests.take_due(1) is None
+    assert requests.take_due(2) is None
+
+
+def test_a_lost_answer_is_not_acknowledged_for_the_one_that_follows() -> None:
+    """The events of the first answer never reached the host."""
+    first = Requests()
+    answer(first, 1)
+    second = first.next_link()
+    second.begin(1, 1, 2.0)
+    second.end(1, answered=True)  # an error this time
+    assert second.take_due(1) is None
+
+
+def test_an_answer_may_be_reported_on_the_next_link() -> None:
+    first = Requests()
+    answer(first, 1)
+    second = first.next_link()
+    assert second.take_due(1) is due
+
+
+def test_what_an_old_link_still_does_does_not_touch_the_new_one() -> None:
+    first = Requests()
+    first.begin(1, 1, None)
+    second = first.next_link()
+    second.begin(1, 1, 3.0)
+    second.acknowledge_when_delivered(1, other)
+    first.end(1, answered=False)
+    assert second.age_s(1) == 3.0
+    second.end(1, answered=True)
+    assert second.take_due(1) is other
+
+
+def test_a_resent_request_has_the_same_name_and_a_new_one_with_its_id_another() -> None:
+    first = Requests()
+    first.begin(1, 1, None)
+    first.end(1, answered=True)
+    second = first.next_link()
+    second.begin(1, 1, 5.0)  # its answer was lost
+    assert second.name(1) == (1, 0)
+    second.end(1, answered=True)
+    second.begin(1, 1, None)
+    assert second.name(1) == (1, 1)
+    second.begin("1", "x", None)
+    assert second.name("x") == ("1", 0)
+
+
+def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 3)
+    requests = Requests()
+    for number in range(5):
+        answer(requests, number)
+    assert [requests.take_due(number) for number in range(5)] == [None, None, due, due, due]
+    requests.begin(0, 0, 1.0)
+    assert requests.name(0) == (0, 0)
