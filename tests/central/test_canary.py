@@ -25,7 +25,7 @@ def test_every_token_of_the_rig_has_it(central: Central) -> None:
 def test_it_is_found_in_files_output_arguments_and_environments(seen: list[str], central: Central, home: Home) -> None:
     token = central.worker("ann", "alpha")
     (home.folder / "some.log").write_text(f"line\nBearer {token}\n")
-    (home.folder / canary.DOORS).write_text(token)
+    (home.folder / canary.DOORS[0]).write_text(token)
     home.ctl("logs", token)
     with Home(SOMETHING=token) as careless:  # gives the daemon what it must not have
         started = careless.start_daemon()
@@ -33,7 +33,7 @@ def test_it_is_found_in_files_output_arguments_and_environments(seen: list[str],
     canary.look_at_home(home.folder)
     found = " ".join(seen)
     assert "some.log" in found
-    assert canary.DOORS not in found
+    assert canary.DOORS[0] not in found
     assert "output of pursersctl" in found
     assert f"environment of {started.pid}" in found
 
