@@ -200,6 +200,11 @@ class Proxy:
 
     async def _refuse(self, on: bool) -> None:
         if on and self._server is not None:
+            # A server that is closed while it accepts a connection leaves that one open for ever: first nothing more arrives.
+            for listening in self._server.sockets:
+                self._loop.remove_reader(listening.fileno())
+            for _ in range(3):
+                await asyncio.sleep(0)
             self._server.close()
             self._server = None
         elif not on and self._server is None:
