@@ -42,6 +42,9 @@ FUZZ = settings(
 LINES = st.lists(FRAME, min_size=PER_EXAMPLE, max_size=2 * PER_EXAMPLE)
 PER_SHIM = 25  # examples that one shim, or one link, gets one after the other
 
+# Of a failure the frames are shown, however long they are.
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
 _barriers = itertools.count()
 
 

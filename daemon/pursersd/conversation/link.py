@@ -76,7 +76,10 @@ class Link:
 
     async def greet(self, line: bytes) -> None:
         """Send the welcome, before any other line. Raises what a broken stream raises."""
-        await self._outlet.send(line)
+        try:
+            await self._outlet.send(line)
+        except Stalled as why:
+            raise anyio.BrokenResourceError from why
 
     async def serve(self, server: Server[Conversation], early: list[bytes | wire.LineTooLong]) -> None:
         """Relay between the socket and the MCP server until the socket ends, `close` or cancellation.
