@@ -39,6 +39,7 @@ async def read_on(ours: Pooled, seat: Seat, cursor: int) -> int:
         hidden |= page["scan_count"] > len(page["events"])
         head = page["next_cursor"]
     await feed.confirm(seat, head, hidden=hidden)
+    await eventually(lambda: feed.is_quiet)  # what was in doubt has been looked at
     return head
 
 

@@ -72,7 +72,7 @@ def play(central: Central, function: Callable[..., None]) -> None:
 def played(central: Central, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[None]]]:
     """All collected scenarios, some at a time: most of their time they wait for leases."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    names = [item.callspec.params["name"] for item in items if "played" in item.fixturenames]
+    names = [item.callspec.params["name"] for item in items if item.originalname == test_a_lease.__name__]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         yield {name: threads.submit(play, central, SCENARIOS[name]) for name in names}
 

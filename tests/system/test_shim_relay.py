@@ -265,6 +265,7 @@ def test_a_pending_call_survives_the_loss_of_the_link_and_is_answered_once(daemo
     resume = hello["resume"]
     assert isinstance(resume, dict)
     [pending] = resume.pop("pending")
+    assert resume.pop("idle_s") >= 0
     assert resume == {"conversation": "c-1", "daemon_epoch": 1, "link_epoch": 1}
     assert pending["id"] == 7
     assert 0 <= pending["age_s"] < 10

@@ -99,10 +99,12 @@ class Naming:
     async def _remember(self, identity: DoorId, name: str, applicant: Applicant, *, chosen: bool) -> None:
         known = self._known(identity, name)
         before = known.place if known is not None else None
+        # One that comes back after a crash may not have said yet which host it is: its name stays where it was given.
+        is_back = known is not None and known.conversation == applicant.conversation
         entry = Entry(
             identity,
             name,
-            place=before if chosen else applicant.place,
+            place=before if chosen or is_back else applicant.place,
             conversation=applicant.conversation,
             shim=(applicant.shim.pid, applicant.shim.started),
             held=known is not None and known.held,

@@ -168,8 +168,8 @@ class BoardFeed:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether everything that was cued has been read, for every waiter."""
-        return not self._in_round and not self._doubtful and not any(waiter.marks for waiter in self.waiters)
+        """Whether there is nothing to read for anybody now."""
+        return not self._in_round and not self._doubtful and not any(waiter.is_due for waiter in self.waiters)
 
     def polls(self, waiter: Waiter) -> bool:
         """Whether this waiter is read by the clock and not by cues."""
