@@ -23,7 +23,7 @@ demo: $(STAMP) ## three conversations on a real Central, and what they survive (
 	@PYTHONPATH=tests $(BIN)/python -m bench.demo $(if $(KEEP),--keep)
 
 test: $(STAMP) ## the whole suite, with real processes and a real Central
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 3 --dist loadfile
 
 parity: $(STAMP) ## the same scripts against the real bridge and against us, answers compared
 	@$(BIN)/python -m pytest tests/parity
