@@ -77,6 +77,7 @@ CROSSING = {
         "pursers_shim.starts",
         "pursersd",
         "pursersd.api",
+        "pursersd.secret",
         # The stored doors belong to the user and not to the daemon: they are shown and forgotten without one.
         "pursersd.errors",
         "pursersd.rules.door_request",

@@ -13,10 +13,12 @@ from pursersctl.ps import ended, ps
 from pursersctl.reap import reap
 from pursersctl.stats import stats
 from pursersctl.status import conversation, status
+from pursersctl.usage import Commands
 from pursersd import api
 
 # Help without rich: it costs as much time as the rest of a command, and pipes get plain text either way.
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

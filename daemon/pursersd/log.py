@@ -1,6 +1,6 @@
 """The daemon's log: one file with a ceiling, or stderr; no credential ever in it.
 
-The Redactor is a last fence. Secrets travel as settings.Secret, which shows only a fingerprint; what looks like a bearer
+The Redactor is a last fence. Credentials travel as secret.Secret, which shows only a fingerprint; what looks like a bearer
 token or a door nevertheless is blanked before it is written.
 """
 
@@ -8,20 +8,18 @@ import contextlib
 import logging
 import logging.handlers
 import os
-import re
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from pursersd.errors import OwnershipError
+from pursersd.secret import blanked
 
 MAX_BYTES = 2 * 1024 * 1024
 """Size of a log file; with its KEPT predecessors that is the most that the log takes."""
 
 KEPT = 3
-
-_SECRETS = re.compile(r"eyJ[\w-]{5,}\.[\w-]*\.[\w-]*|prs1\.[\w-]+|(?i:bearer)\s+[\w.~+/=-]{8,}")
 
 
 class Redactor(logging.Formatter):
@@ -29,7 +27,7 @@ class Redactor(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, redacted; newlines are kept only in tracebacks."""
-        return _SECRETS.sub("<secret>", super().format(record))
+        return blanked(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line before its traceback: one line, whatever names and texts from outside are in it."""

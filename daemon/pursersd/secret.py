@@ -1,9 +1,12 @@
 """The one type that holds credentials and keeps them from showing."""
 
 import hmac
+import re
 from typing import NoReturn
 
 from pursersd.ids import fingerprint
+
+_CREDENTIALS = re.compile(r"eyJ[\w-]{5,}\.[\w-]*\.[\w-]*|prs1\.[\w-]+|(?i:bearer)\s+[\w.~+/=-]{8,}")
 
 
 class Secret:
@@ -44,3 +47,8 @@ class Secret:
 def same_text(one: str, other: str) -> bool:
     """Whether two secret texts are the same, in a time that does not tell how much of them is."""
     return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
+
+
+def blanked(text: str) -> str:
+    """`text` without what looks like a bearer token or a door: for texts that others have written."""
+    return _CREDENTIALS.sub("<secret>", text)

@@ -53,6 +53,26 @@ def test_ps_prints_the_table_and_asks_as_docs_say(home: Home) -> None:
     assert request == {"id": 1, "verb": "ps", "params": {}}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["DOOR"],
+        ["doors", "DOOR"],
+        ["join", "DOOR", "DOOR"],
+        ["join", "--nmae", "me", "DOOR"],
+        ["logs", "-n", "DOOR"],
+        ["forget", "--board", "b", "--role", "DOOR"],
+    ],
+    ids=" ".join,
+)
+def test_a_door_in_the_wrong_place_is_not_repeated(home: Home, words: list[str]) -> None:
+    done = home.ctl(*("prs1.eyJiIjoiYiJ9" if word == "DOOR" else word for word in words))
+    assert done.returncode == 2
+    assert "Error: " in done.stderr
+    assert "eyJ" not in done.stdout + done.stderr
+    assert files(home.folder) == []
+
+
 def test_tables_are_wider_when_there_is_room() -> None:
     with Home(COLUMNS="140") as home, ScriptedDaemon(home.folder, answers=OK):
         assert home.ctl("ps").stdout == render.plain(render.ps(api.Ps(seats=SEATS), 140))
