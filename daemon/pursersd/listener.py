@@ -1,7 +1,6 @@
 """Accept connections, see who is there, and give each to its conversation or to control."""
 
 import errno
-import functools
 import logging
 import os
 import stat
@@ -156,10 +155,11 @@ class Listener:
         host, wrappers = behind(hello.ppid, hello.parent_started)
         origin = Origin(shim, host, hello.cwd, hello.version, wrappers)
         doors = self._doors(hello.env, hello.cwd)
+        read_file = _reader(hello.cwd)
         resume = hello.resume
         conversation = self._conversations.open(
             origin,
-            functools.partial(resolve, hello.env, _reader(hello.cwd), doors.load),
+            lambda: resolve(hello.env, read_file, doors.load),  # a partial would show the environment
             resume.conversation if resume else None,
             resume.link_epoch if resume else 0,
             doors,

@@ -39,6 +39,12 @@ def refusal(data: bytes) -> Refused:
     return caught.value
 
 
+def test_it_does_not_show_the_environment() -> None:
+    hello, _ = parse(line(env={"ONBOARD_CENTRAL_TOKEN": "s3cr3t-value"}))
+    assert hello.env["ONBOARD_CENTRAL_TOKEN"] == "s3cr3t-value"
+    assert "s3cr3t" not in f"{hello} {hello!r} {[hello]}"
+
+
 def test_a_whole_hello() -> None:
     hello, version = parse(line())
     assert version == NEWEST

@@ -42,6 +42,9 @@ class Hello(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     resume: Resume | None = None
 
+    def __repr__(self) -> str:
+        return f"<Hello {self.role} {self.version} pid={self.pid}>"  # env may hold a credential
+
 
 class Refused(PursersError):
     """The client cannot be served; `retryable` says whether coming again can help."""
