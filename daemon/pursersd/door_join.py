@@ -21,12 +21,13 @@ from pursersd.errors import CentralError, ConfigurationError, ToolFailed, Unauth
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.ids import agent_uri, journal_uri
 from pursersd.rules import door_list, seat_name
-from pursersd.rules.capabilities import newcomer_capabilities
+from pursersd.rules.capabilities import frozen, newcomer_capabilities
 from pursersd.rules.door import Door
 from pursersd.rules.door_request import requested
 from pursersd.rules.environment import Reader
 from pursersd.rules.hosts import profile
 from pursersd.rules.instance import expected_instance
+from pursersd.seats.first import is_collision
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.state.doors import Doors
 
@@ -40,8 +41,6 @@ WITHDRAW_TIMEOUT = 5.0
 
 NAME_TRIES = 20
 """How many automatic names are tried, should Central know each of them already."""
-
-_IN_USE = "seat name already active under this principal"
 
 _users = itertools.count(1)
 
@@ -97,7 +96,7 @@ def _wish(request: api.Join, stored: tuple[Door, ...]) -> _Wish:
     return _Wish(
         door=door,
         key=PoolKey(door.url, door.token, instance_id),
-        capabilities=tuple((key, tuple(v) if isinstance(v, list) else v) for key, v in sorted(declared.items())),
+        capabilities=frozen(declared),
         names=(request.name,) if request.name is not None else _automatic(after, door),
     )
 
@@ -127,7 +126,7 @@ async def _introduce(central: Central, wish: _Wish) -> Seat:
         try:
             return await _introduce_as(central, wish, name)
         except ToolFailed as refused:
-            if not str(refused).startswith(_IN_USE):
+            if not is_collision(refused):
                 raise
     return await _introduce_as(central, wish, last)
 

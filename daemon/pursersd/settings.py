@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 
 from pursersd.errors import DoorsError
 from pursersd.rules.capabilities import capabilities
 from pursersd.rules.credential import ReadFile, resolve_token
-from pursersd.rules.door import Door, check_url
+from pursersd.rules.door import Door, check_url, usable
 from pursersd.rules.door_choice import LoadDoors, choose, no_doors
 from pursersd.rules.environment import DEFAULT, Origin, Reader
 from pursersd.rules.hosts import HostProfile, profile
@@ -185,12 +185,8 @@ def _url(found: Reader, door: Door | None) -> str:
         url = _from_door(found, "url", door, door.url)
     else:
         url = DEFAULT_URL
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
+    parts = usable(url)
+    if parts is None:
         found.problem(f"{name} must be an http or https URL", advice)
         return ""
     if "@" in parts.netloc:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from pursersd.conversation.requests import Requests
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.rules.backlog import SyntheticGuard
+from pursersd.rules.capabilities import frozen
 from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression
 from pursersd.seats.holder import Holder
@@ -299,7 +300,7 @@ class Conversation:
             board=board,
             agent_name=self.agent_name if agent_name is None else agent_name,
             role=self.settings.role,
-            capabilities=_frozen(capabilities) if capabilities is not None else None,
+            capabilities=frozen(capabilities) if capabilities is not None else None,
             platform=self.settings.host.platform,
             careful=self.settings.is_door_mode and agent_name is None and board == self.settings.board,
         )
@@ -405,10 +406,3 @@ async def _no_name(conversation: Conversation) -> str | None:
 
 def _poll_reason(board: BoardWait) -> str | None:
     return board.feed.poll_reason if board.waiter.push else "PURSERS_WAIT_MODE=poll"
-
-
-def _frozen(capabilities: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
-    """Capabilities as something that can be compared and used as a key."""
-    return tuple(
-        (name, tuple(value) if isinstance(value, list) else value) for name, value in sorted(capabilities.items())
-    )

@@ -3,6 +3,8 @@
 One declared seat makes its whole board hand out work by offers (central.md §10), so nothing is declared by default.
 """
 
+from collections.abc import Mapping
+
 from pursersd.rules.environment import Reader
 from pursersd.rules.hosts import HostProfile
 
@@ -36,6 +38,11 @@ def newcomer_capabilities(found: Reader, host: HostProfile, role: str) -> dict[s
     declared = capabilities(found, host) or {}
     does = {"can_work": role == "worker", "can_review": role == "reviewer"}
     return {"host": host.known_name, "max_parallel": 1} | declared | does
+
+
+def frozen(declared: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    """A declaration as something that can be compared and used as a key."""
+    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(declared.items()))
 
 
 def _tier(found: Reader) -> dict[str, object]:

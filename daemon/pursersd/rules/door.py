@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import jwt
 
@@ -100,17 +100,24 @@ def from_fields(payload: dict[str, object], *, roles: tuple[str, ...]) -> Door:
 
 def check_url(url: str, *, allow_remote: bool) -> None:
     """Raise DoorsError unless a door may send its token there: to this machine, or elsewhere if that was confirmed."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
+    parts = usable(url)
+    if parts is None:
         raise DoorsError("door URL must be an http or https URL")
     if "@" in parts.netloc:
         raise DoorsError("door URL must not include user information")
     if not allow_remote and not _is_loopback(parts.hostname or ""):
         raise DoorsError("remote door URL requires --allow-remote confirmation")
+
+
+def usable(url: str) -> SplitResult | None:
+    """The parts of a URL that could be Central's; None for anything else. User information is not looked at."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+            return None
+    except ValueError:
+        return None
+    return parts if url.isprintable() and " " not in url else None
 
 
 def _json_object(encoded: str) -> dict[str, object]:

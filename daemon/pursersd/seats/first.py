@@ -42,10 +42,15 @@ async def first_join(pool: Pool, held: Held, arguments: dict[str, Any]) -> dict[
             if was_free:
                 return None  # whoever has it now got it from us, just now
         else:
-            await held.note(url, board, name, held=False, foreign=_COLLISION in str(error))
+            await held.note(url, board, name, held=False, foreign=is_collision(error))
         raise
     await held.note(url, board, name, held=True)
     return answer
+
+
+def is_collision(error: CentralError) -> bool:
+    """Whether Central refused a join without takeover because somebody has the name (central.md §5)."""
+    return _COLLISION in str(error)
 
 
 async def _is_taken(pool: Pool, board: str, name: str) -> bool:
