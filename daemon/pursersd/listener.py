@@ -15,10 +15,11 @@ from pursers_shim.dial import peer_uid
 from pursersd import __version__
 from pursersd.control import Control
 from pursersd.conversation import hello as hellos
-from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.hello import Hello, Refused
 from pursersd.conversation.identity import behind, identify
 from pursersd.conversation.link import Link
+from pursersd.conversation.origin import Origin
 from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
 from pursersd.fence import Fence

@@ -12,9 +12,10 @@ from anyio.abc import SocketStream
 from mcp.server.mcpserver import Context
 
 from pursers_shim import wire
-from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.identity import identify
 from pursersd.conversation.link import Link
+from pursersd.conversation.origin import Origin
 from pursersd.feed.centrals import Centrals
 from pursersd.rules.resend import Resend, Tool
 from pursersd.settings import resolve

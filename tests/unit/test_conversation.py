@@ -12,8 +12,9 @@ import pytest
 
 from pursersd.central.account import Account, current
 from pursersd.conversation import conversation as module
-from pursersd.conversation.conversation import Conversation, Origin, RequestId
+from pursersd.conversation.conversation import Conversation, RequestId
 from pursersd.conversation.identity import ProcessIdentity, identify
+from pursersd.conversation.origin import Origin
 from pursersd.errors import ConfigurationError, Unreachable
 from pursersd.feed.centrals import Centrals
 from pursersd.seats.seat import Seat, SeatRequest

@@ -13,9 +13,10 @@ import pytest
 
 from pursersd.central.pool import PoolKey
 from pursersd.conversation import registry
-from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.departures import KEPT
 from pursersd.conversation.identity import ProcessIdentity, identify
+from pursersd.conversation.origin import Origin
 from pursersd.conversation.reaper import REAPED, reap
 from pursersd.conversation.registry import Conversations
 from pursersd.feed.centrals import Centrals

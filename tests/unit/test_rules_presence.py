@@ -28,16 +28,16 @@ def test_of_several_calls_the_last_one_counts() -> None:
 def test_who_waits_and_calls_at_once_does_not_only_wait() -> None:
     presence = Presence(0.0)
     presence.began(1.0)
-    assert not presence.is_waiting, "it has only begun"
+    assert (presence.is_waiting, presence.is_busy) == (False, True), "it has only begun"
     presence.wait_began()
-    assert presence.is_waiting
+    assert (presence.is_waiting, presence.is_busy) == (True, False)
     presence.began(2.0)
-    assert not presence.is_waiting
+    assert (presence.is_waiting, presence.is_busy) == (False, True)
     presence.ended(3.0)
-    assert presence.is_waiting
+    assert (presence.is_waiting, presence.is_busy, presence.waits) == (True, False, 1)
     presence.wait_ended()
     presence.ended(4.0)
-    assert not presence.is_waiting
+    assert (presence.is_waiting, presence.is_busy, presence.waits) == (False, False, 0)
 
 
 def test_silence_under_an_earlier_daemon_counts() -> None:

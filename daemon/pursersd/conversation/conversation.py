@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import anyio
 from anyio.abc import TaskGroup
@@ -14,8 +13,8 @@ from pursersd.central.account import Account, charged_to
 from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.configuration import Configuration
 from pursersd.conversation.description import leases_of, settings_of
-from pursersd.conversation.identity import ProcessIdentity
 from pursersd.conversation.lanes import Lanes
+from pursersd.conversation.origin import Origin
 from pursersd.conversation.requests import Requests
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
@@ -33,19 +32,6 @@ from pursersd.waits.board import BoardWait, Memory
 log = logging.getLogger(__name__)
 
 RequestId = str | int
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a conversation comes from: what its shim told in `hello`."""
-
-    shim: ProcessIdentity
-    host: ProcessIdentity | None
-    """The program behind the shim; None when it cannot be known."""
-    cwd: str
-    shim_version: str
-    wrappers: tuple[ProcessIdentity, ...] = ()
-    """Shells and package runners between the two: with them the host is gone as well."""
 
 
 class Conversation:
@@ -93,8 +79,6 @@ class Conversation:
         """Every seat that it took, by URI."""
         self._watched: list[BoardWait] = []
         """The boards of its last wait that got so far."""
-        self._waits = 0
-        self._calls = 0
         self._attached = False
         self._created = time.monotonic()
         self._state: State = "idle"
@@ -111,9 +95,9 @@ class Conversation:
         """Waiting beats working: a model that waits does nothing else that matters to an operator."""
         if not self._attached:
             return "detached"
-        if self._waits:
+        if self.waits:
             return "waiting"
-        return "working" if self._calls else "idle"
+        return "working" if self.is_busy else "idle"
 
     @property
     def seat(self) -> Seat | None:
@@ -149,12 +133,12 @@ class Conversation:
     @property
     def is_busy(self) -> bool:
         """Whether a call other than a wait is running."""
-        return self._calls > self._waits
+        return self.holder.presence.is_busy
 
     @property
     def waits(self) -> int:
         """Waits in progress."""
-        return self._waits
+        return self.holder.presence.waits
 
     @property
     def is_acknowledging(self) -> bool:
@@ -186,26 +170,22 @@ class Conversation:
         """A tool call of the model is running."""
         self.configuration.repair()  # before anybody looks at the settings
         self.last_tool = tool
-        self._calls += 1
-        self._note_state()
         try:
             with charged_to(self.account()), self.holder.calling():
+                self._note_state()
                 yield
         finally:
-            self._calls -= 1
             self._note_state()
             self._let_go()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """A wait of the model is running."""
-        self._waits += 1
-        self._note_state()
         try:
             with self.holder.waiting():
+                self._note_state()
                 yield
         finally:
-            self._waits -= 1
             self._note_state()
 
     def watching(self, boards: Sequence[BoardWait]) -> None:

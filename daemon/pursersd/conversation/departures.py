@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pursersd.api import EndedRow, SeatRow
-from pursersd.conversation.conversation import Origin
+from pursersd.conversation.origin import Origin
 
 KEPT = 50
 """How many are remembered, by this daemon; its log knows of more."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pursersd.api import ReapRow, SeatRow
-from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.conversation import Conversation
+from pursersd.conversation.origin import Origin
 from pursersd.conversation.registry import Conversations
 from pursersd.rules.reaping import Orphan, Subject, orphan
 

@@ -10,10 +10,11 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import ConversationStatus, SeatRow
-from pursersd.conversation.conversation import Conversation, Origin
+from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.departures import Departures
 from pursersd.conversation.identity import ProcessIdentity
 from pursersd.conversation.naming import Applicant, Naming
+from pursersd.conversation.origin import Origin
 from pursersd.conversation.recovery import find_leases
 from pursersd.conversation.watchdog import wait_for_end
 from pursersd.feed.centrals import Centrals

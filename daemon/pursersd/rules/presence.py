@@ -10,15 +10,21 @@ class Presence:
     def __init__(self, now: float) -> None:
         self._last = now
         self._calls = 0
-        self._waits = 0
+        self.waits = 0
+        """Waits that run. Changed here alone."""
 
     def __repr__(self) -> str:
-        return f"<Presence {self._calls} calls {self._waits} waits, last at {self._last:.3f}>"
+        return f"<Presence {self._calls} calls {self.waits} waits, last at {self._last:.3f}>"
 
     @property
     def is_waiting(self) -> bool:
         """Whether the model does nothing but wait."""
-        return 0 < self._waits >= self._calls
+        return 0 < self.waits >= self._calls
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call other than a wait runs."""
+        return self._calls > self.waits
 
     def began(self, now: float) -> None:
         """The model called a tool."""
@@ -32,11 +38,11 @@ class Presence:
 
     def wait_began(self) -> None:
         """A running call turned out to be a wait."""
-        self._waits += 1
+        self.waits += 1
 
     def wait_ended(self) -> None:
         """That wait is over."""
-        self._waits -= 1
+        self.waits -= 1
 
     def resumed(self, last: float) -> None:
         """Its last sign of life was given to an earlier daemon."""
@@ -44,7 +50,7 @@ class Presence:
 
     def idle_at(self, limit_s: float) -> float:
         """When it counts as idle, unless something happens; infinite while a call runs."""
-        return float("inf") if self._calls or self._waits else self._last + limit_s
+        return float("inf") if self._calls or self.waits else self._last + limit_s
 
     def is_active(self, now: float, limit_s: float) -> bool:
         """Whether a call runs, or the last sign of life is not older than `limit_s`."""

@@ -68,35 +68,36 @@ class Holder:
         self._keeper: Keeper | None = None
         self._idle_limit = idle_limit
         self._clock = clock
-        self._presence = Presence(clock())
+        self.presence = Presence(clock())
+        """Its running calls. Changed here alone."""
         self._cues: list[tuple[str, Cue]] = []
         self._bells: list[Rings] = []
         self._given: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Holder {self._presence!r} {len(self.seats)} seats {len(self._cues)} cues>"
+        return f"<Holder {self.presence!r} {len(self.seats)} seats {len(self._cues)} cues>"
 
     # --- what the conversation reports ------------------------------------------------------------------------------
 
     @contextmanager
     def calling(self) -> Iterator[None]:
         """A tool call of the model runs."""
-        self._presence.began(self._clock())
+        self.presence.began(self._clock())
         self._changed()
         try:
             yield
         finally:
-            self._presence.ended(self._clock())
+            self.presence.ended(self._clock())
             self._changed()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """The running call waits."""
-        self._presence.wait_began()
+        self.presence.wait_began()
         try:
             yield
         finally:
-            self._presence.wait_ended()
+            self.presence.wait_ended()
 
     def use(self, seat: Seat) -> None:
         """It took this seat."""
@@ -113,7 +114,7 @@ class Holder:
 
     def resumed(self, idle_s: float) -> None:
         """It was known to an earlier daemon, and its model has been silent for so long."""
-        self._presence.resumed(self._clock() - idle_s)
+        self.presence.resumed(self._clock() - idle_s)
 
     def enter(self, keeper: "Keeper") -> bool:
         """Its leases are kept there from now on; returns whether they were not before."""
@@ -172,7 +173,7 @@ class Holder:
     @property
     def is_waiting(self) -> bool:
         """Whether its model does nothing but wait."""
-        return self._presence.is_waiting
+        return self.presence.is_waiting
 
     def limit_s(self, ttl_s: float) -> float:
         """How long it may be silent until it counts as idle for a lease with this TTL."""
@@ -180,11 +181,11 @@ class Holder:
 
     def idle_at(self, ttl_s: float) -> float:
         """When it counts as idle, if it stays silent."""
-        return self._presence.idle_at(self.limit_s(ttl_s))
+        return self.presence.idle_at(self.limit_s(ttl_s))
 
     def is_active(self, now: float, ttl_s: float) -> bool:
         """Whether somebody is at work here, for a lease with this TTL."""
-        return self._presence.is_active(now, self.limit_s(ttl_s))
+        return self.presence.is_active(now, self.limit_s(ttl_s))
 
     def was_given(self, key: LeaseKey) -> bool:
         """Whether a wait of its returned with the ticket as work to take."""
