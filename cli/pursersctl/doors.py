@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from pursers_shim.paths import Place
-from pursersctl import client, lifecycle, output
+from pursersctl import client, lifecycle, output, printed
 from pursersctl.errors import CommandError, Failed, NotRunning
 from pursersctl.table import clean
 from pursersd import api
@@ -72,11 +72,11 @@ def show(place: Place, environ: Mapping[str, str], state_dir: str | None, *, as_
     folder = _folder(place, environ, state_dir)
     with _door_errors():
         stored = Doors(folder).load()
-    found = api.DoorList(
+    found = printed.DoorList(
         push_mode="poll" if environ.get("PURSERS_WAIT_MODE", "").strip().lower() == "poll" else "push",
         folder=str(folder),
         doors=[
-            api.DoorRow(
+            printed.DoorRow(
                 board=door.board,
                 role=door.role,
                 kid=door.kid,

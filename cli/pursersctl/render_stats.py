@@ -1,8 +1,8 @@
 """The page of `pursersctl stats`: a struct in, lines out."""
 
+from pursersctl import printed
 from pursersctl.render import DEFAULT_WIDTH, UNKNOWN, duration, size, wrapped
 from pursersctl.table import Column, Line, Span, clean, table
-from pursersd import api
 
 RESULT_COLUMNS = (
     Column("SEAT", keep=100, least=12),
@@ -24,7 +24,7 @@ CALL_COLUMNS = (
 )
 
 
-def stats(answer: api.Stats, *, filtered: bool, width: int = DEFAULT_WIDTH) -> list[Line]:
+def stats(answer: printed.Stats, *, filtered: bool, width: int = DEFAULT_WIDTH) -> list[Line]:
     """The tables per seat, then who is polled and why. `filtered`: the caller wanted certain seats only."""
     lines: list[Line] = []
     lines += _results("Results for the model in the last hour", [(row, row.hour) for row in answer.seats], width)
@@ -37,7 +37,7 @@ def stats(answer: api.Stats, *, filtered: bool, width: int = DEFAULT_WIDTH) -> l
     return lines
 
 
-def _results(title: str, found: list[tuple[api.SeatStats, api.ReturnStats]], width: int) -> list[Line]:
+def _results(title: str, found: list[tuple[printed.SeatStats, printed.ReturnStats]], width: int) -> list[Line]:
     known = [(row, returns) for row, returns in found if returns.returns]
     if not known:
         return []
@@ -58,7 +58,7 @@ def _results(title: str, found: list[tuple[api.SeatStats, api.ReturnStats]], wid
     return [(), ((title, "bold"),), *table(tuple(columns), rows, width)]
 
 
-def _calls(seats: list[api.SeatStats], width: int) -> list[Line]:
+def _calls(seats: list[printed.SeatStats], width: int) -> list[Line]:
     rows: list[list[Span]] = [
         [
             (clean(row.seat), ""),
@@ -79,7 +79,7 @@ def _most_often(tools: dict[str, int]) -> str:
     return UNKNOWN if most is None else f"{clean(most)} {tools[most]}"
 
 
-def _fallbacks(seats: list[api.SeatStats], width: int) -> list[Line]:
+def _fallbacks(seats: list[printed.SeatStats], width: int) -> list[Line]:
     lines: list[Line] = []
     for row in seats:
         if row.fallback is not None:
@@ -89,7 +89,7 @@ def _fallbacks(seats: list[api.SeatStats], width: int) -> list[Line]:
     return lines
 
 
-def _nothing(answer: api.Stats, filtered: bool, width: int) -> list[Line]:
+def _nothing(answer: printed.Stats, filtered: bool, width: int) -> list[Line]:
     if filtered:
         return wrapped(f"{answer.file} has nothing of such a seat in the last days.", width)
     if answer.seats:

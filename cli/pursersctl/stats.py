@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from pursers_shim.paths import Place
-from pursersctl import client, output, render_stats
+from pursersctl import client, output, printed, render_stats
 from pursersctl.errors import CommandError, Failed, NotRunning
 from pursersctl.tally import tally
 from pursersd import api
@@ -28,7 +28,7 @@ def stats(
     ours = _of(files, path)
     now = datetime.now(UTC)
     trim(document, now)
-    answer = api.Stats(
+    answer = printed.Stats(
         file=path,
         seats=tally(document, now, board=board, seat=seat),
         unwritten=ours is not None,

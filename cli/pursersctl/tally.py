@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from pursersd import api
+from pursersctl import printed
 from pursersd.rules.stats import RETURNS
 from pursersd.rules.stats_document import Document, Hour, Return, SeatCalls, SeatReturns
 
@@ -12,7 +12,7 @@ HOUR_FORMAT = "%Y-%m-%dT%H:00:00Z"
 
 def tally(
     document: Document, now: datetime, *, board: str | None = None, seat: str | None = None
-) -> list[api.SeatStats]:
+) -> list[printed.SeatStats]:
     """One row per seat of the document, or per seat of that board and name, sorted by both."""
     days = [document.days[day].seats for day in sorted(document.days)]
     today = document.days.get(now.date().isoformat())
@@ -39,10 +39,10 @@ def _row(
     days: list[SeatCalls],
     waits: SeatReturns | None,
     document: Document,
-) -> api.SeatStats:
+) -> printed.SeatStats:
     fallback = document.push_unavailable.get(key)
     named = next(known for known in (*days, waits, fallback) if known is not None)
-    return api.SeatStats(
+    return printed.SeatStats(
         board=named.board_id,
         seat=named.agent_name,
         today=_calls([today] if today else []),
@@ -56,15 +56,15 @@ def _row(
     )
 
 
-def _calls(days: list[SeatCalls]) -> api.CallStats:
-    return api.CallStats(
+def _calls(days: list[SeatCalls]) -> printed.CallStats:
+    return printed.CallStats(
         calls=sum(tool.count for day in days for tool in day.calls.values()),
         request_bytes=sum(day.request_bytes for day in days),
         response_bytes=sum(day.response_bytes for day in days),
     )
 
 
-def _last_hour(waits: SeatReturns | None, now: datetime) -> api.ReturnStats:
+def _last_hour(waits: SeatReturns | None, now: datetime) -> printed.ReturnStats:
     """The single returns of the last 60 minutes. Of many the file keeps too few: then those since the full hour."""
     if waits is None:
         return _returns([])
@@ -75,7 +75,7 @@ def _last_hour(waits: SeatReturns | None, now: datetime) -> api.ReturnStats:
     return _returns([_as_hour(one) for one in recent])
 
 
-def _last_day(waits: SeatReturns | None, now: datetime) -> api.ReturnStats:
+def _last_day(waits: SeatReturns | None, now: datetime) -> printed.ReturnStats:
     """The hours of the last day, the present one and the 23 before it."""
     wanted = {(now - timedelta(hours=ago)).strftime(HOUR_FORMAT) for ago in range(24)}
     return _returns([hour for name, hour in waits.hours.items() if name in wanted] if waits else [])
@@ -85,13 +85,13 @@ def _as_hour(one: Return) -> Hour:
     return Hour(1, one.response_bytes, {one.outcome: 1})
 
 
-def _returns(hours: Iterable[Hour]) -> api.ReturnStats:
+def _returns(hours: Iterable[Hour]) -> printed.ReturnStats:
     known = list(hours)
 
     def ended(outcome: str) -> int:
         return sum(hour.outcomes.get(outcome, 0) for hour in known)
 
-    return api.ReturnStats(
+    return printed.ReturnStats(
         returns=sum(hour.returns for hour in known),
         cues=ended("cue"),
         timeouts=ended("timeout"),

@@ -7,12 +7,18 @@ import msgspec
 import pytest
 from typer.main import get_command
 
+from pursersctl import printed
 from pursersctl.__main__ import app
 from pursersctl.errors import Exit
 from pursersd import api
 
 DOCS = Path(__file__).parents[2] / "docs"
-STRUCTS = [kind for kind in vars(api).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+STRUCTS = [
+    kind
+    for module in (api, printed)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+]
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
@@ -41,8 +47,8 @@ def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
         ("`reap`", api.Reap),
         ("`status`", api.Status),
         ("`status --conversation`", api.ConversationStatus),
-        ("`stats`", api.Stats),
-        ("`doors`", api.DoorList),
+        ("`stats`", printed.Stats),
+        ("`doors`", printed.DoorList),
     ],
 )
 def test_the_examples_are_true(heading: str, kind: type[msgspec.Struct]) -> None:

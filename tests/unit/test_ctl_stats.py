@@ -12,12 +12,11 @@ import pytest
 from rich.cells import cell_len
 
 from pursers_shim.paths import place
-from pursersctl import client
+from pursersctl import client, printed
 from pursersctl.render import plain
 from pursersctl.render_stats import stats as render
 from pursersctl.stats import _current
 from pursersctl.tally import tally
-from pursersd import api
 from pursersd.rules.stats import Changes
 from pursersd.rules.stats_document import Document, text
 from rig.daemon import Home
@@ -73,30 +72,32 @@ def sample(now: datetime = NOW) -> Changes:
     return found
 
 
-def answer(**changes: Any) -> api.Stats:
+def answer(**changes: Any) -> printed.Stats:
     rows = tally(sample().document, NOW)
-    return api.Stats(
+    return printed.Stats(
         **{"file": "/home/me/bridge-stats.json", "seats": rows, "unwritten": True, "other_files": [], **changes}
     )
 
 
-def row(name: str, document: Document, now: datetime = NOW) -> api.SeatStats:
+def row(name: str, document: Document, now: datetime = NOW) -> printed.SeatStats:
     (found,) = tally(document, now, seat=name)
     return found
 
 
 def test_calls_are_added_up_for_today_and_the_week() -> None:
     found = row("ada", sample().document)
-    assert found.today == api.CallStats(calls=15, request_bytes=2400, response_bytes=117_100)
-    assert found.week == api.CallStats(calls=16, request_bytes=2560, response_bytes=117_600)
+    assert found.today == printed.CallStats(calls=15, request_bytes=2400, response_bytes=117_100)
+    assert found.week == printed.CallStats(calls=16, request_bytes=2560, response_bytes=117_600)
     assert found.tools == {"board_catchup": 12, "board_join": 1, "ticket_list": 2}
 
 
 def test_returns_are_added_up_for_the_last_hour_and_day() -> None:
     found = row("ada", sample().document)
     nothing = {"digests": 0, "errors": 0}
-    assert found.hour == api.ReturnStats(returns=2, cues=1, timeouts=1, response_bytes=1600, **nothing)
-    assert found.day == api.ReturnStats(returns=4, cues=2, timeouts=1, response_bytes=3200, **{**nothing, "errors": 1})
+    assert found.hour == printed.ReturnStats(returns=2, cues=1, timeouts=1, response_bytes=1600, **nothing)
+    assert found.day == printed.ReturnStats(
+        returns=4, cues=2, timeouts=1, response_bytes=3200, **{**nothing, "errors": 1}
+    )
     assert (found.last_return_s, found.fallback_s) == (120.0, 120.0)
 
 
@@ -173,7 +174,7 @@ def files(folder: Path) -> list[str]:
 def seats(home: Home, *arguments: str) -> dict[str, Any]:
     done = home.ctl("stats", "--json", *arguments)
     assert done.returncode == 0, done.stderr
-    found = msgspec.json.decode(done.stdout, type=api.Stats)
+    found = msgspec.json.decode(done.stdout, type=printed.Stats)
     assert found.schema == 1
     return {f"{row.board}/{row.seat}": row for row in found.seats}
 
