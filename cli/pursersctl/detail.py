@@ -20,6 +20,7 @@ def conversation(answer: api.ConversationStatus, width: int = DEFAULT_WIDTH) -> 
         ("folder", row.cwd),
         ("state", f"{row.state} for {duration(row.since_s)}"),
         ("doors", answer.doors),
+        ("statistics", answer.stats),
     ]
     lines: list[Line] = [(("Conversation ", "bold"), (clean(row.conversation), "bold"))]
     lines += [fact(name, value) for name, value in facts if value]

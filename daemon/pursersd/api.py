@@ -200,6 +200,8 @@ class ConversationStatus(msgspec.Struct, frozen=True, kw_only=True):
     settings: list[Setting]
     doors: str | None
     """Folder of the stored doors that it looks at."""
+    stats: str | None = None
+    """File that its calls are counted in."""
     seats: list[SeatStatus]
     """The one of its home board first; empty before its first join."""
     problems: list[str]

@@ -190,6 +190,8 @@ def test_each_value_is_shown_with_its_origin(place: Place, tmp_path: Path) -> No
     row = next(row for row in until_listed(place.home, 1))
     detail = json.loads(place.home.ctl("status", "--conversation", row["conversation"][:6], "--json").stdout)
     (seat,) = detail["seats"]
+    assert detail["doors"] == str(place.doors.folder)
+    assert detail["stats"] == str(place.home.folder / "bridge-stats.json")
     status = place.central.call(place.central.admin, "board_status", board_id=place.board)
     agent = next(agent for agent in status["agents"] if agent["agent_name"] == name)
     assert {key: seat[key] for key in ("agent_id", "principal_id", "role")} == {

@@ -33,6 +33,7 @@ ANSWER = api.ConversationStatus(
         setting("agent_name", "worker-box-1", "automatic"),
     ],
     doors="/home/me/.pursers/wait-bridge",
+    stats="/home/me/stats.json",
     seats=[
         api.SeatStatus(
             board="bench",

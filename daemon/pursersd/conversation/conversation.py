@@ -327,6 +327,7 @@ class Conversation:
             row=self.row(sharing),
             settings=settings_of(self.settings, self._given_name),
             doors=self.configuration.folder,
+            stats=self._stats.path if self._stats is not None else None,
             seats=sorted(self._seat_statuses(), key=lambda seat: (seat.board != self.settings.board, seat.board)),
             problems=list(self.settings.problems),
             notes=list(self.settings.notes),
