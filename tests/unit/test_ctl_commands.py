@@ -1,6 +1,9 @@
 """pursersctl as a program against a scripted daemon: what it prints, what it leaves alone, how it ends."""
 
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -71,6 +74,37 @@ def test_a_door_in_the_wrong_place_is_not_repeated(home: Home, words: list[str])
     assert "Error: " in done.stderr
     assert "eyJ" not in done.stdout + done.stderr
     assert files(home.folder) == []
+
+
+def test_a_door_that_is_typed_is_not_shown(home: Home) -> None:
+    keyboard, terminal = pty.openpty()
+    command = [CTL, "join", "-"]
+    with subprocess.Popen(
+        command,
+        env=home.environment(role=None),
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as typing:
+        try:
+            assert typing.stderr is not None
+            assert select.select([typing.stderr], [], [], 30)[0], "it asks"
+            assert typing.stderr.read(6) == b"Door: ", "now nothing is echoed any more"
+            os.write(keyboard, b"prs1.dHlwZWQ\n")
+            out, err = typing.communicate(timeout=30)
+        finally:
+            typing.kill()
+    os.close(terminal)
+    os.set_blocking(keyboard, False)
+    try:
+        shown = os.read(keyboard, 4096)
+    except OSError:  # of a terminal that is closed and on which nothing was shown
+        shown = b""
+    os.close(keyboard)
+    assert (typing.returncode, out) == (1, b"")
+    assert err.strip() == b"pursersctl: door is not valid base64url JSON"
+    assert b"dHlwZWQ" not in shown
 
 
 def test_tables_are_wider_when_there_is_room() -> None:
