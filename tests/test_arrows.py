@@ -98,6 +98,15 @@ PURE = (
     "pursersd.health",
     "pursersd.own_health",
 )
+REVEALING = {
+    "pursersd.central.client",  # the header of a request
+    "pursersd.central.pool",  # its key id and its expiry
+    "pursersd.rules.credential",  # whether it can be a token, and the one that is required
+    "pursersd.rules.door",  # what it says of board and scopes
+    "pursersd.rules.door_file",  # doors.json
+}
+"""What may look into a credential, and what for."""
+
 IMPURE = {"anyio", "asyncio", "httpx2", "mcp", "socket", "subprocess", "sqlite3", "threading"}
 
 
@@ -154,6 +163,15 @@ def test_the_shim_is_standard_library_only(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(n for n in MODULES if n.startswith(PURE)))
 def test_decisions_do_no_io(name: str) -> None:
     assert not {used.partition(".")[0] for used in imports(name)} & IMPURE
+
+
+def test_only_these_look_into_a_credential() -> None:
+    found = set()
+    for name, file in MODULES.items():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr == "reveal":
+                found.add(name)
+    assert found == REVEALING
 
 
 def test_packages_have_no_cycles() -> None:

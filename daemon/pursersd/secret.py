@@ -18,7 +18,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself, for the one place that sends it."""
+        """The text itself, for what sends it, stores it, or reads what it says of itself (tests/test_arrows.py has the list)."""
         return self._text
 
     @property
