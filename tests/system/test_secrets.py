@@ -35,6 +35,10 @@ def outputs(home: Home, shims: list[ShimProcess]) -> Iterator[tuple[str, bytes]]
     for command in (["ps"], ["ps", "--json"], ["status"], ["status", "--json"], ["logs", "-n", "10000"]):
         done = home.ctl(*command)
         yield " ".join(command), (done.stdout + done.stderr).encode()
+    for shim in shims:
+        done = home.ctl("status", "--conversation", str(shim.pid))
+        assert done.returncode == 0, done.stderr
+        yield f"status of the conversation of shim {shim.pid}", (done.stdout + done.stderr).encode()
     daemon = psutil.Process(home.daemon_pid())
     yield "environment of the daemon", "\0".join(f"{k}={v}" for k, v in daemon.environ().items()).encode()
 
@@ -53,6 +57,7 @@ def test_no_file_no_output_and_no_argument_has_the_token(
     environments = [
         home.environment(central.url, good, board, "works"),
         home.environment(central.url, None, board, "from-a-file", extra=filed),
+        home.environment(central.url, good, board, "token-as-boards", extra={"PURSERS_BOARDS": good}),
         home.environment(central.url, expired, board, "expired"),
         home.environment(f"http://127.0.0.1:{free_port()}/mcp", good, board, "nowhere"),
         home.environment(central.url, f"{good} {expired}", board, "two-tokens"),
@@ -70,7 +75,7 @@ def test_no_file_no_output_and_no_argument_has_the_token(
     ticket = central.create_ticket(board, "something happens")
     for caller in callers:
         assert [event["ticket_id"] for event in caller.take()["events"]] == [ticket]
-    told = [shim.call_tool("a2a_wait", {"timeout_s": 1})["error"] for shim in shims[2:]]
+    told = [shim.call_tool("a2a_wait", {"timeout_s": 1})["error"] for shim in shims[3:]]
     secrets = [*secret_parts(good), *secret_parts(expired)]
     for where, text in [*outputs(home, shims), ("errors", str(told).encode())]:
         assert not [secret for secret in secrets if secret in text], where

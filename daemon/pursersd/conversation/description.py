@@ -6,6 +6,7 @@ from pursersd.api import LeaseRow, Setting
 from pursersd.central.pool import credential_name
 from pursersd.rules.environment import Origin
 from pursersd.seats.holder import Holder
+from pursersd.secret import blanked
 from pursersd.settings import Settings
 
 Value = str | int | float | None
@@ -59,4 +60,6 @@ def settings_of(settings: Settings, given_name: str | None) -> list[Setting]:
 def _setting(name: str, value: Value, origin: Origin) -> Setting:
     if isinstance(value, float):
         value = f"{value:g}"
-    return Setting(name=name, value=None if value is None else str(value), origin=origin.kind, origin_name=origin.name)
+    # A credential that got into another variable by mistake must not show either.
+    shown = None if value is None else blanked(str(value))
+    return Setting(name=name, value=shown, origin=origin.kind, origin_name=origin.name)
