@@ -17,7 +17,6 @@ ALLOWED = {
     "shim/pursers_shim/dial.py": "how closely starts follow one another: a clock that is set makes them forgotten",
     "daemon/pursersd/control.py": "the same, for people",
     "daemon/pursersd/installed.py": "when the package was replaced, for people",
-    "daemon/pursersd/seats/kept.py": "until when a lease is shown; after a jump of the clock its holder is asked for first",
     "daemon/pursersd/central/account.py": "statistics are of calendar days",
     "daemon/pursersd/state/stats.py": "the same",
     "cli/pursersctl/stats.py": "the same",

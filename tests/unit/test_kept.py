@@ -1,6 +1,9 @@
 """seats/kept: what joins, tickets and events tell, and what is due then. What is done about it: test_leases."""
 
+import time
 from typing import Any
+
+import pytest
 
 from pursersd.rules.lease import LeaseKey
 from pursersd.seats.holder import Holder
@@ -14,7 +17,7 @@ KEY = LeaseKey("b", "T", "work", ANN.agent_id)
 class Scene:
     def __init__(self) -> None:
         self.now = 1000.0
-        self.kept = Kept(clock=lambda: self.now, wall=lambda: self.now, chance=lambda: 0.0)
+        self.kept = Kept(clock=lambda: self.now, chance=lambda: 0.0)
         self.holder = Holder(clock=lambda: self.now)
         self.holder.enter(self.kept)
         self.holder.use(ANN)
@@ -39,6 +42,17 @@ def test_a_join_has_just_renewed_what_it_tells_and_the_rest_must_be_asked_about(
     scene.join("U")
     assert [lease.key.ticket_id for lease in scene.kept.due(scene.now)] == ["T"]
     assert scene.kept.leases[KEY].seen_seq is None
+
+
+def test_what_is_left_of_a_lease_is_told_by_centrals_clock_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours may be set back while a lease is kept: it would seem to last longer than it does, and lapse."""
+    scene = Scene()
+    scene.join("T")
+    real = time.time
+    scene.now += 250
+    monkeypatch.setattr(time, "time", lambda: real() + 250 - 200)
+    scene.see(lease_expires_at="2026-11-30T08:00:00+00:00")
+    assert (scene.kept.leases[KEY].due, scene.kept.leases[KEY].expires) == (1300.0, 1900.0)
 
 
 def test_only_tickets_of_seats_in_use_count() -> None:

@@ -30,7 +30,7 @@ class Scene:
         self.central = central
         self.asleep = 0.0
         self.seats = Seats(central.as_pool)
-        kept = Kept(clock=self.clock, wall=wall, chance=lambda: 0.5)
+        kept = Kept(clock=self.clock, chance=lambda: 0.5)
         sleep = SleepWatch(boot=self.clock, wall=wall, awake=now)
         self.leases = Leases(central.as_pool, self.seats, kept=kept, sleep=sleep)
         self.wanted: frozenset[str] = frozenset()

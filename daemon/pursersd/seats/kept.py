@@ -6,7 +6,6 @@ waits read anyway, and by a rare look at a board on which somebody works without
 
 import logging
 import random
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +49,6 @@ class Kept(Observer):
         self,
         *,
         clock: Callable[[], float] = boottime,
-        wall: Callable[[], float] = time.time,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.changed = anyio.Event()
@@ -58,11 +56,10 @@ class Kept(Observer):
         self.users: dict[str, dict[Holder, None]] = {}
         """The live conversations of each seat, by agent id."""
         self.clock = clock
-        self._wall = wall
         self._chance = chance
         self._boards: dict[str, _Board] = {}
         self._ahead: float | None = None
-        """By how much Central's wall clock is ahead of ours; None until it told its time."""
+        """Central's seconds since 1970 minus `clock`; None until it told its time. Our own wall clock plays no part."""
 
     def __repr__(self) -> str:
         paused = sum(lease.is_paused for lease in self.leases.values())
@@ -176,7 +173,7 @@ class Kept(Observer):
         # One that was renewed before the board's TTL changed will be shorter or longer from the next renewal on.
         is_current = claim.ttl_s is None or claim.ttl_s == self.ttl_s(claim.key.board)
         if claim.expires_at is not None and self._ahead is not None and is_current:
-            left_s = claim.expires_at - self._ahead - self._wall()
+            left_s = claim.expires_at - self._ahead - self.clock()
         if before is None:
             log.info("%s is kept for %s", named(claim.key), claim.agent_name)
         self.put(claim.key, rules.seen(claim, before, self.clock(), left_s=left_s, seq=seq, jitter=self._chance()))
@@ -191,7 +188,7 @@ class Kept(Observer):
     def tells_time(self, expires_at: float | None, ttl_s: float | None) -> None:
         """Central has renewed a lease just now, so its clock shows what is left when the TTL is taken off."""
         if expires_at is not None and ttl_s is not None:
-            self._ahead = expires_at - ttl_s - self._wall()
+            self._ahead = expires_at - ttl_s - self.clock()
 
     def renewed(self, key: LeaseKey, answer: Mapping[str, Any]) -> None:
         """Central answered lease_renew."""
