@@ -304,6 +304,29 @@ async def test_closing_lets_calls_end_and_refuses_others(pool: Pool, client: Cli
     assert client.asked == ["x"] * (CALLS + 1) + ["closed"]
 
 
+async def test_a_call_whose_turn_comes_after_the_end_is_refused_in_words(
+    pool: Pool, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CLOSE_PATIENCE", 0.01)
+    client.go = anyio.Event()
+    told: list[str] = []
+
+    async def call() -> None:
+        try:
+            await pool.call("x", {})
+        except CentralError as error:
+            told.append(str(error))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(SHARE + 3):
+            tasks.start_soon(call)
+        await anyio.wait_all_tasks_blocked()
+        await pool.aclose()
+        client.go.set()
+    assert client.asked == ["x"] * SHARE + ["closed"]
+    assert told == ["The credential of this call was replaced while it ran. Call again."] * 3
+
+
 async def test_closing_waits_for_a_stuck_call_only_so_long(
     pool: Pool, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,8 @@ class Pool:
         self._boards: frozenset[str] = frozenset()
         self._asking = anyio.Lock()
         self._closing = False
+        """No call begins any more; those that wait for their turn may still get it."""
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"<Pool {self.key.url} {self.credential} in flight {self.counters.in_flight}>"
@@ -118,6 +120,7 @@ class Pool:
         self._closing = True
         with anyio.move_on_after(CLOSE_PATIENCE):
             await self._turns.rest()
+        self._closed = True
         await self._client.aclose()
 
     @property
@@ -220,8 +223,10 @@ class Pool:
         self, tool: str, arguments: Mapping[str, Any], generation: str | None, party: str | None
     ) -> dict[str, Any]:
         if self._closing:
-            raise CentralError("The credential of this call was replaced while it ran. Call again.", sent=False)
+            raise _replaced()
         async with self._turns.turn(party):
+            if self._closed:  # its turn came too late
+                raise _replaced()
             return await self._ask(tool, arguments, generation)
 
     async def _ask(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
@@ -275,6 +280,10 @@ class Pool:
 
 def _nobody() -> None:
     """Nobody to tell."""
+
+
+def _replaced() -> CentralError:
+    return CentralError("The credential of this call was replaced while it ran. Call again.", sent=False)
 
 
 def credential_name(token: Secret) -> str:

@@ -20,12 +20,21 @@ class Outlet:
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
         self._turn = anyio.Lock()
+        self.is_torn = False
+        """A line was given up after a part of it may have gone: nothing can follow it."""
 
     async def send(self, line: bytes) -> None:
         """Return when the socket has the whole line. Raises Stalled, or what the socket raises when it is over."""
         async with self._turn:
-            for start in range(0, len(line), PIECE):
-                with anyio.move_on_after(STALL) as patience:
-                    await self._stream.send(line[start : start + PIECE])
-                if patience.cancelled_caught:
-                    raise Stalled(f"its shim took nothing for {STALL:g} s")
+            if self.is_torn:
+                raise Stalled("its shim did not take a whole line in time")
+            try:
+                for start in range(0, len(line), PIECE):
+                    with anyio.move_on_after(STALL) as patience:
+                        await self._stream.send(line[start : start + PIECE])
+                    if patience.cancelled_caught:
+                        self.is_torn = True
+                        raise Stalled(f"its shim took nothing for {STALL:g} s")
+            except anyio.get_cancelled_exc_class():
+                self.is_torn = True
+                raise
