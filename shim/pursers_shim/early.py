@@ -46,8 +46,8 @@ class Early:
         if about is not None:
             code = OUTCOME_UNKNOWN
             text = (
-                f"The outcome of {about['tool']} is unknown: it had reached the daemon, which was lost before it answered. "
-                f"Look at its effect before you repeat it. {text}"
+                f"The outcome of {about['tool']} is unknown (LW-CALL): it had reached the daemon, which was lost before it "
+                f"answered. Look at its effect before you repeat it. {text}"
             )
         found = failed_call(code, text, action=trouble.action, outcome=outcome, modern=request.modern, about=about)
         return result(request.id, found)

@@ -293,8 +293,6 @@ def test_an_unknown_outcome_names_the_tool_the_target_and_how_to_check(desk: Des
     assert (failure["code"], failure["outcome"], failure["retryable"]) == ("outcome_unknown", "unknown", False)
     assert (failure["tool"], failure["target"]) == ("submit", {"ticket_id": desk.ticket})
     assert failure["action"] == "ticket_get shows the status."
-    text = (
-        f'The outcome of submit on {{"ticket_id": "{desk.ticket}"}} is unknown: the connection was lost. Do not just '
-    )
-    assert failure["message"].startswith(text)
+    text = f'The outcome of submit on {{"ticket_id": "{desk.ticket}"}} is unknown (LW-CALL): the connection was lost. '
+    assert failure["message"].startswith(text + "Do not just ")
     assert failure["message"].endswith("repeat it. ticket_get shows the status.")

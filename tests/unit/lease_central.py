@@ -10,6 +10,7 @@ import anyio
 from pursersd.central.pool import Pool
 from pursersd.errors import CentralError, ToolFailed
 from pursersd.ids import agent_id
+from pursersd.windows import Windows
 from unit.virtual_time import now
 
 PRINCIPAL = "PR-1"
@@ -53,6 +54,7 @@ class LeaseCentral:
     """Renewals that should not have been sent."""
     seats: set[str] = field(default_factory=set)
     """Names of the seats that somebody uses."""
+    windows: Windows = field(default_factory=Windows)
     running: int = 0
     most: int = 0
     seq: int = 0
@@ -60,6 +62,11 @@ class LeaseCentral:
     @property
     def as_pool(self) -> Pool:
         return cast("Pool", self)
+
+    @property
+    def let_go(self) -> int:
+        """How many leases were counted as let go."""
+        return sum(window.count for window in self.windows.snapshot() if window.counter == "leases_let_go")
 
     def count(self, tool: str) -> int:
         return sum(name == tool for _, name, _ in self.sent)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from anyio.abc import SocketStream
+from anyio.abc import SocketStream, UNIXSocketStream
 from mcp.server.mcpserver import Context
 
 from pursers_shim import wire
@@ -29,7 +29,7 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "unit", "version": "1"}},
 }
-CLASSES = {name: Tool(Resend.WAIT, "of a test") for name in ("block", "read", "much")}
+CLASSES = {name: Tool(Resend.WAIT, "of a test") for name in ("block", "read", "much", "wait")}
 """For the table of rules/resend.py: a tool that stands not there is never begun again."""
 
 
@@ -86,6 +86,8 @@ class Calls:
         self.cancelled: list[str] = []
         self.acknowledged: list[str] = []
         self.go = anyio.Event()
+        self.let_go = anyio.Event()
+        """Set when a wait that is over may end."""
 
     def tools(self) -> tuple[Any, ...]:
         async def block(ctx: Context[Conversation, Any], name: str) -> dict[str, Any]:
@@ -114,7 +116,18 @@ class Calls:
             """More than a socket holds."""
             return {"much": "x" * 2_000_000}
 
-        return block, read, much
+        async def wait(ctx: Context[Conversation, Any], name: str) -> dict[str, Any]:
+            """A wait, as the conversation counts them, that takes its time to end."""
+            with ctx.request_context.lifespan_context.waiting():
+                self.started.append(name)
+                try:
+                    await self.go.wait()
+                finally:
+                    with anyio.move_on_after(PATIENCE, shield=True):
+                        await self.let_go.wait()
+                return {"name": name}
+
+        return block, read, much, wait
 
 
 def conversation() -> Conversation:
@@ -125,15 +138,22 @@ def conversation() -> Conversation:
 
 @asynccontextmanager
 async def linked(
-    talk: Conversation, early: list[bytes | wire.LineTooLong] | None = None, *, room: int | None = None
+    talk: Conversation,
+    early: list[bytes | wire.LineTooLong] | None = None,
+    *,
+    room: int | None = None,
+    kind: type[SocketStream] | type[UNIXSocketStream] = SocketStream,
 ) -> AsyncIterator[Shim]:
-    """A link of `talk` and the other end of it. `room`: bytes, about, that the socket takes of what is not read."""
+    """A link of `talk` and the other end of it. `room`: bytes, about, that the socket takes of what is not read.
+
+    `kind`: SocketStream has a buffer of its own, so that a send that is given up goes on; the daemon's UNIXSocketStream has none.
+    """
     ours, theirs = socket.socketpair()
     if room is not None:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
     async with (
-        await SocketStream.from_socket(ours) as daemon_side,
-        await SocketStream.from_socket(theirs) as shim_side,
+        await kind.from_socket(ours) as daemon_side,
+        await kind.from_socket(theirs) as shim_side,
         anyio.create_task_group() as tasks,
     ):
         talk.tasks = tasks
@@ -151,6 +171,14 @@ async def linked(
         with anyio.fail_after(PATIENCE):
             await shim.over.wait()
         tasks.cancel_scope.cancel()
+
+
+async def until_sending(shim: Shim) -> None:
+    """Until an answer is on its way into the socket."""
+    with anyio.fail_after(PATIENCE):
+        while not shim.link._is_answering:
+            await anyio.sleep(0.002)
+    await anyio.wait_all_tasks_blocked()
 
 
 async def until_started(calls: Calls, count: int) -> None:

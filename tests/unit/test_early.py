@@ -142,7 +142,7 @@ def test_a_call_that_may_have_been_made_says_so_and_names_what_to_look_at() -> N
     assert (failure["code"], failure["outcome"], failure["retryable"]) == ("outcome_unknown", "unknown", False)
     assert (failure["tool"], failure["target"]) == ("t", {"ticket_id": "TK-1"})
     text = found["result"]["content"][0]["text"]
-    assert text.startswith("The outcome of t is unknown: it had reached the daemon, which was lost before it answered.")
+    assert text.startswith("The outcome of t is unknown (LW-CALL): it had reached the daemon, which was lost before it")
     assert text.endswith("Look at its effect before you repeat it. Nobody listens. Start it with: pursersctl start")
 
 

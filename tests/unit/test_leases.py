@@ -155,6 +155,7 @@ async def test_an_idle_conversation_pauses_once_and_a_call_resumes() -> None:
         scene.cued()
         await anyio.sleep(9)
         assert told(holder) == ["lease_keepalive_paused"]
+        assert scene.central.let_go == 1
         assert scene.wanted == frozenset()
         (kept,) = holder.leases()
         assert kept[0].is_paused
@@ -179,7 +180,7 @@ async def test_a_paused_lease_that_lapsed_is_forgotten_in_silence() -> None:
         scene.central.claim("bob", "T")
         with holder.calling():
             await anyio.sleep(5)
-        assert (holder.leases(), told(holder)) == ([], ["lease_keepalive_paused"])
+        assert (holder.leases(), told(holder), scene.central.let_go) == ([], ["lease_keepalive_paused"], 1)
         assert scene.central.count("lease_renew") == renewals
 
 
@@ -331,6 +332,7 @@ async def test_a_renewal_that_central_refuses_is_told_once_and_tried_again_while
             scene.central.call = refuse  # type: ignore[method-assign]
             await anyio.sleep(9)
             assert len(refused) == 2
+            assert scene.central.let_go == 0
             (cue,) = holder.cues(agent("ann"))
             assert (cue["kind"], cue["error"]) == ("lease_keepalive_failed", "not today")
 
@@ -347,6 +349,7 @@ async def test_a_board_that_was_taken_away_is_told_and_forgotten() -> None:
             await anyio.sleep(9)
         (cue,) = holder.cues(agent("ann"))
         assert cue["error"] == "board access denied: principal is not a member"
+        assert scene.central.let_go == 1
         assert holder.leases() == []
 
 

@@ -3,17 +3,18 @@
 import json
 import socket
 import time
+from contextlib import suppress
 
 import anyio
 import pytest
-from anyio.abc import SocketStream
+from anyio.abc import SocketStream, UNIXSocketStream
 
 from pursers_shim import wire
 from pursersd.conversation import link as module
 from pursersd.conversation.link import Link
 from pursersd.rules import resend
 from pursersd.tools import server as tools
-from unit.linked import CLASSES, INITIALIZE, LIMIT, PATIENCE, Calls, conversation, linked, until_started
+from unit.linked import CLASSES, INITIALIZE, LIMIT, PATIENCE, Calls, conversation, linked, until_sending, until_started
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,7 @@ async def test_requests_are_answered(calls: Calls) -> None:
         await shim.say({"jsonrpc": "2.0", "id": "a", "method": "tools/list"})
         answer = await shim.next()
         assert answer["id"] == "a"
-        assert [tool["name"] for tool in answer["result"]["tools"]] == ["block", "read", "much"]
+        assert [tool["name"] for tool in answer["result"]["tools"]] == ["block", "read", "much", "wait"]
     assert talk.client_name == "unit"
 
 
@@ -235,12 +236,59 @@ async def test_an_answer_that_would_have_to_be_acknowledged_is_left_to_the_next_
         assert await shim.next() is None
 
 
+async def test_a_wait_that_is_cancelled_hides_no_call_from_a_drain(calls: Calls) -> None:
+    async with linked(conversation()) as shim:
+        await shim.shake_hands()
+        await shim.call("w", "wait", name="wait")
+        await until_started(calls, 1)
+        assert not shim.link.is_busy
+        await shim.call("c", "block", name="call")
+        await until_started(calls, 2)
+        await shim.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "w"}})
+        await anyio.wait_all_tasks_blocked()
+        assert shim.link.is_busy, "the wait is still ending, and the call is still running"
+        calls.let_go.set()
+        await anyio.wait_all_tasks_blocked()
+        assert shim.link.is_busy
+        calls.go.set()
+        assert (await shim.result())[0] == "c"
+        assert not shim.link.is_busy
+
+
+async def test_an_answer_that_is_being_sent_keeps_the_link_busy(calls: Calls) -> None:
+    async with linked(conversation()) as shim:
+        await shim.shake_hands()
+        await shim.call(1, "much")  # its answer fills the socket
+        await until_sending(shim)
+        assert shim.link.is_busy
+        assert (await shim.result())[0] == 1
+        assert not shim.link.is_busy
+
+
+async def test_nothing_follows_a_line_that_was_given_up(calls: Calls) -> None:
+    """An older link is told that it is one; in the middle of a line that would be garbage."""
+    talk = conversation()
+    async with linked(talk, kind=UNIXSocketStream) as shim:
+        await shim.shake_hands()
+        await shim.call(1, "much")
+        await until_sending(shim)
+        shim.link.replace(2)
+        await shim.over.wait()
+        data = b""
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                data += await shim._stream.receive()
+        assert b"much" in data
+        assert wire.FENCE.encode() not in data
+    assert not any(window.count for window in talk.windows.snapshot())
+
+
 async def test_a_shim_that_does_not_read_cannot_hold_the_end_up(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DRAIN_TIMEOUT", 0.05)
     async with linked(conversation()) as shim:
         await shim.shake_hands()
-        await shim.call(1, "much")
-        await anyio.wait_all_tasks_blocked()  # the answer fills the socket
+        await shim.call(1, "much")  # its answer fills the socket
+        await until_sending(shim)
         with anyio.fail_after(PATIENCE):
             await shim.link.close(wire.notification(wire.DRAIN, {"reason": "restart"}))
             await shim.over.wait()
@@ -269,6 +317,8 @@ async def test_a_resent_call_that_may_have_changed_something_is_not_begun_again(
         assert result["isError"]
         assert (failure["code"], failure["outcome"], failure["tool"]) == ("outcome_unknown", "unknown", "read")
         assert "the daemon that had it was replaced, or the link to it was lost" in result["content"][0]["text"]
+        assert "The outcome of read is unknown (LW-CALL): " in result["content"][0]["text"]
+        assert [window.counter for window in talk.windows.snapshot() if window.count] == ["calls_unknown_outcome"]
         await shim.call(1, "read", name="new")  # the id may be used again, for another call
         assert await shim.result() == (1, {"name": "new", "age": 0.0})
     assert calls.acknowledged == []

@@ -1,10 +1,12 @@
 """conversation/link under pressure: too much at once, nobody who reads, and cancellations that cross their answers."""
 
 import random
+import socket
 
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import UNIXSocketStream
 
 from pursersd.conversation import bounds, outlet
 from pursersd.rules import resend
@@ -164,6 +166,40 @@ async def test_a_shim_that_takes_nothing_is_cut_and_the_reason_is_kept(
             await shim.over.wait()
     assert talk.cut_reason == "its shim took nothing for 0.05 s"
     assert "link 1 is cut: its shim took nothing" in caplog.text
+    assert [window.counter for window in talk.windows.snapshot() if window.count] == ["links_cut"]
+
+
+async def test_nothing_is_sent_after_a_line_that_was_given_up_in_the_middle() -> None:
+    ours, theirs = socket.socketpair()
+    async with await UNIXSocketStream.from_socket(ours) as sends, await UNIXSocketStream.from_socket(theirs) as takes:
+        out = outlet.Outlet(sends)
+        await out.send(b"whole\n")
+        with anyio.move_on_after(0.01):
+            await out.send(b"x" * 2_000_000)
+        assert out.is_torn
+        assert (await takes.receive(6)) == b"whole\n"
+        with pytest.raises(outlet.Stalled, match="whole line"):
+            await out.send(b"next\n")
+
+
+async def test_whoever_gives_up_while_another_line_is_on_its_way_tears_nothing() -> None:
+    ours, theirs = socket.socketpair()
+    async with (
+        await UNIXSocketStream.from_socket(ours) as sends,
+        await UNIXSocketStream.from_socket(theirs) as takes,
+        anyio.create_task_group() as tasks,
+    ):
+        out = outlet.Outlet(sends)
+        tasks.start_soon(out.send, b"x" * 2_000_000)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.01):
+            await out.send(b"next\n")
+        assert not out.is_torn
+        taken = 0
+        while taken < 2_000_000:
+            taken += len(await takes.receive())
+        await out.send(b"last\n")
+        assert await takes.receive() == b"last\n"
 
 
 async def test_a_shim_that_takes_little_at_a_time_is_not_cut(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:

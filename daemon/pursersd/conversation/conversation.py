@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import anyio
 from anyio.abc import TaskGroup
 
-from pursersd.api import ConversationStatus, Delivery, SeatRow, SeatStatus, State
+from pursersd.api import ConversationStatus, Delivery, SeatRow, State
 from pursersd.central.account import Account, charged_to
 from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.configuration import Configuration
-from pursersd.conversation.description import leases_of, settings_of
+from pursersd.conversation.description import leases_of, poll_reason, seats_of, settings_of
 from pursersd.conversation.lanes import Lanes
 from pursersd.conversation.origin import Origin
 from pursersd.conversation.requests import Requests
@@ -28,6 +28,7 @@ from pursersd.settings import DEFAULT_NAME, Settings
 from pursersd.state.doors import Doors
 from pursersd.state.stats import StatsWriter
 from pursersd.waits.board import BoardWait, Memory
+from pursersd.windows import Windows
 
 log = logging.getLogger(__name__)
 
@@ -269,6 +270,11 @@ class Conversation:
         return Account(self._stats, lambda: (self.settings.board, agent_name or self.agent_name))
 
     @property
+    def windows(self) -> Windows:
+        """Where it is counted when something may have been lost."""
+        return self._centrals.windows
+
+    @property
     def denials(self) -> Denials:
         """The boards that refused somebody lately."""
         return self._centrals.denials
@@ -328,25 +334,10 @@ class Conversation:
             settings=settings_of(self.settings, self._given_name),
             doors=self.configuration.folder,
             stats=self._stats.path if self._stats is not None else None,
-            seats=sorted(self._seat_statuses(), key=lambda seat: (seat.board != self.settings.board, seat.board)),
+            seats=seats_of(self.id, self._centrals.all(), self.settings.board),
             problems=list(self.settings.problems),
             notes=list(self.settings.notes),
         )
-
-    def _seat_statuses(self) -> Iterator[SeatStatus]:
-        for central in self._centrals.all():
-            for seat in central.seats.of(self.id):
-                yield SeatStatus(
-                    board=seat.board,
-                    agent_name=seat.agent_name,
-                    agent_id=seat.agent_id,
-                    principal_id=seat.principal_id,
-                    role=seat.role,
-                    claim_ttl_s=seat.claim_ttl_s,
-                    generation=seat.generation,
-                    shared_by=central.seats.users(seat),
-                    declared=central.seats.declares(seat, self.id),
-                )
 
     def row(self, sharing: int) -> SeatRow:
         """Its line in `pursersctl ps`; `sharing` conversations use its seat."""
@@ -372,7 +363,7 @@ class Conversation:
             central=self.settings.url if not self.settings.problems else None,
             cwd=self.origin.cwd,
             shim_version=self.origin.shim_version,
-            poll_reason=_poll_reason(polled[0]) if polled else None,
+            poll_reason=poll_reason(polled[0]) if polled else None,
             boards=[board.name for board in self._watched],
             leases=leases_of(self.holder),
             problem=self.settings.problems[0] if self.settings.problems else None,
@@ -385,5 +376,3 @@ async def _no_name(conversation: Conversation) -> str | None:
     return None
 
 
-def _poll_reason(board: BoardWait) -> str | None:
-    return board.feed.poll_reason if board.waiter.push else "PURSERS_WAIT_MODE=poll"

@@ -1,13 +1,16 @@
 """A conversation for people: each setting and where it came from, secrets by their names only; what it holds."""
 
 import json
+from collections.abc import Iterable
 
-from pursersd.api import LeaseRow, Setting
+from pursersd.api import LeaseRow, SeatStatus, Setting
 from pursersd.central.pool import credential_name
+from pursersd.feed.centrals import Central
 from pursersd.rules.environment import Origin
 from pursersd.seats.holder import Holder
 from pursersd.secret import blanked
 from pursersd.settings import Settings
+from pursersd.waits.board import BoardWait
 
 Value = str | int | float | None
 
@@ -24,6 +27,31 @@ def leases_of(holder: Holder) -> list[LeaseRow]:
         )
         for lease, left_s in holder.leases()
     ]
+
+
+def seats_of(conversation: str, centrals: Iterable[Central], home: str) -> list[SeatStatus]:
+    """The seats that it has taken, the one of its home board first."""
+    found = [
+        SeatStatus(
+            board=seat.board,
+            agent_name=seat.agent_name,
+            agent_id=seat.agent_id,
+            principal_id=seat.principal_id,
+            role=seat.role,
+            claim_ttl_s=seat.claim_ttl_s,
+            generation=seat.generation,
+            shared_by=central.seats.users(seat),
+            declared=central.seats.declares(seat, conversation),
+        )
+        for central in centrals
+        for seat in central.seats.of(conversation)
+    ]
+    return sorted(found, key=lambda seat: (seat.board != home, seat.board))
+
+
+def poll_reason(board: BoardWait) -> str | None:
+    """Why a board is polled."""
+    return board.feed.poll_reason if board.waiter.push else "PURSERS_WAIT_MODE=poll"
 
 
 def settings_of(settings: Settings, given_name: str | None) -> list[Setting]:

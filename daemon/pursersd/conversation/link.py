@@ -19,6 +19,7 @@ from pursersd.conversation import bounds
 from pursersd.conversation.conversation import Conversation, RequestId
 from pursersd.conversation.outlet import Outlet, Stalled
 from pursersd.conversation.request_ids import RequestIds
+from pursersd.rules.windows import LW_LINK
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,8 @@ class Link:
         self._drained = anyio.Event()
         self._calls: set[RequestId] = set()
         """The tool calls in progress, by the server's ids."""
+        self._is_answering = False
+        """An answer is on its way into the socket."""
         self._farewell: bytes | None = None
         self._is_flooded = False
         """The newest request was one too many."""
@@ -100,14 +103,15 @@ class Link:
         finally:
             self._is_open = False
             self._drained.set()
-        if self._farewell is not None:
+        if self._farewell is not None and not self._outlet.is_torn:
             with anyio.move_on_after(DRAIN_TIMEOUT):
                 await self._send(self._farewell)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call other than a wait is in progress, or an answer that the host has is not yet acknowledged."""
-        return len(self._calls) > self.conversation.waits or self.conversation.is_acknowledging
+        """Whether a call other than a wait is in progress, an answer is being sent, or a delivered one is not acknowledged."""
+        in_progress = len(self._calls) > self.conversation.waits or self._is_answering
+        return in_progress or self.conversation.is_acknowledging
 
     async def drain(self, reason: str, limit_s: float) -> None:
         """Tell the shim to hold what is new; returns when nothing new can come and what was answered is reported.
@@ -224,7 +228,6 @@ class Link:
             self._requests.cancelled(host)
         cancelled = self._ids.translate_cancel(message)
         if cancelled is not None:
-            self._calls.discard((cancelled.params or {})["requestId"])
             await streams.to_server.send(SessionMessage(cancelled))
 
     async def _settled(self, own: RequestId) -> None:
@@ -272,7 +275,9 @@ class Link:
                 return  # cancelled while its answer was on its way
             message = message.model_copy(update={"id": host_id})
         if self._is_open:
+            self._is_answering = True
             await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            self._is_answering = False
 
     async def _send(self, line: bytes) -> None:
         try:
@@ -280,7 +285,7 @@ class Link:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._is_open = False  # the reader notices the end, too, and ends the link
         except Stalled as why:
-            log.warning("%s: link %d is cut: %s", self.conversation.id, self.epoch, why)
+            self.conversation.windows.opened(LW_LINK, f"{self.conversation.id}: link {self.epoch} is cut: {why}")
             self.conversation.cut(self.epoch, str(why))
             self._is_open = False
             self._scope.cancel()

@@ -6,8 +6,11 @@ Docs: docs/reliability.md has them too, with those that cannot happen any more. 
 from dataclasses import dataclass
 
 LW_STDIO = "LW-STDIO"
+LW_LINK = "LW-LINK"
+LW_CALL = "LW-CALL"
 LW_RESYNC = "LW-RESYNC"
 LW_COMPACT = "LW-COMPACT"
+LW_KEEPALIVE = "LW-KEEPALIVE"
 LW_PRESENCE = "LW-PRESENCE"
 LW_OVERFLOW = "LW-OVERFLOW"
 
@@ -34,6 +37,18 @@ WINDOWS = {
             "Nobody is left to ask for them. Events that were in one come again to the seat's next wait without since_seq.",
         ),
         Window(
+            LW_LINK,
+            "links_cut",
+            "answers on their way to a shim that took nothing, and whose link was cut",
+            "The shim asks for them again when its host reads; one that changed something is then looked up, or unknown.",
+        ),
+        Window(
+            LW_CALL,
+            "calls_unknown_outcome",
+            "what became of a call that changes something, when its answer was lost",
+            "The error names the tool, what it was about, and how to check.",
+        ),
+        Window(
             LW_RESYNC,
             "resyncs",
             "events between a caller's cursor and the end of a journal that was compacted, set back or replaced",
@@ -44,6 +59,12 @@ WINDOWS = {
             "events_compacted",
             "all but the newest event of each ticket in a long catch-up",
             "The result says dropped and event_counts; a ticket's own history has the rest.",
+        ),
+        Window(
+            LW_KEEPALIVE,
+            "leases_let_go",
+            "a lease that is not renewed any more: nobody is at work, or it is somebody else's, or the renewal was refused",
+            "The next wait of its conversation is told; Central gives the ticket to somebody else.",
         ),
         Window(
             LW_PRESENCE,

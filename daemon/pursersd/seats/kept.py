@@ -223,9 +223,9 @@ class Kept(Observer):
         self._ahead = None
         self.ask_now(self.leases)
 
-    def settle(self) -> None:
-        """Pause what nobody works on, resume what somebody works on again."""
-        now = self.clock()
+    def settle(self) -> list[LeaseKey]:
+        """Pause what nobody works on, resume what somebody works on again; returns what is paused from now on."""
+        now, ceased = self.clock(), []
         for key, lease in list(self.leases.items()):
             keepers = self.keepers(key)
             active = any(holder.is_active(now, lease.ttl_s) for holder in keepers)
@@ -235,9 +235,10 @@ class Kept(Observer):
                 del self.leases[key]
             elif keepers and not (lease.is_paused or active) and lease.due <= now:
                 self.leases[key] = rules.paused(lease)
-                log.info("%s is not renewed any more: model idle", named(key))
+                ceased.append(key)
                 for holder in keepers:
                     holder.tell(key.agent_id, rules.paused_cue(lease, holder.limit_s(lease.ttl_s)))
+        return ceased
 
     @property
     def boards(self) -> frozenset[str]:

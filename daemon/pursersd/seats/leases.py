@@ -15,6 +15,7 @@ from pursersd.clock import SleepWatch
 from pursersd.errors import CentralError, Forbidden, ToolFailed, Unauthenticated
 from pursersd.rules import lease as rules
 from pursersd.rules.lease import Lease, Standing
+from pursersd.rules.windows import LW_KEEPALIVE
 from pursersd.seats import holdings
 from pursersd.seats.downgrade import Downgrades
 from pursersd.seats.holder import Holder, Identity
@@ -80,7 +81,8 @@ class Leases:
             self.kept.changed = anyio.Event()
             if self._sleep.slept():
                 self.kept.slept()
-            self.kept.settle()
+            for key in self.kept.settle():
+                self._pool.windows.opened(LW_KEEPALIVE, f"{named(key)} is not renewed any more: model idle")
             self.want(self.kept.boards)
             now = self.kept.clock()
             pause = min(self.kept.next(now), self._downgrades.next(now)) - now
@@ -174,6 +176,8 @@ class Leases:
         keepers = self.kept.keepers(lease.key)
         kept, cue = rules.not_renewed(lease, stands, self.kept.clock(), error)
         log.info("%s was not renewed: it is %s (%s)", named(lease.key), stands or "unknown", error)
+        if kept is None and stands != "ended" and not lease.is_resumed:  # else the pause has been counted
+            self._pool.windows.opened(LW_KEEPALIVE, f"{named(lease.key)}: {error}")
         self.kept.put(lease.key, kept)
         for holder in keepers if cue is not None else ():
             holder.tell(lease.key.agent_id, cue or {})

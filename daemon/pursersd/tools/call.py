@@ -22,6 +22,7 @@ from pursersd.errors import CentralError, OutcomeUnknown
 from pursersd.rules import resend
 from pursersd.rules.backoff import delays
 from pursersd.rules.resend import PATIENCE, Resend, Step
+from pursersd.rules.windows import LW_CALL
 
 log = logging.getLogger(__name__)
 
@@ -114,11 +115,12 @@ class Call:
             await anyio.sleep(pause)
 
     def unknown(self, error: OutcomeUnknown) -> CallToolResult:
-        """What the model reads when nobody can tell whether its call was carried out."""
+        """What the model reads when nobody can tell whether its call was carried out; it is counted (RB-LSE-001)."""
+        self.conversation.windows.opened(LW_CALL, f"{self.conversation.id}: {self.tool}: {error}")
         rule = resend.tool(self.tool)
         target = resend.target(self.tool, self.arguments)
         on = f" on {json.dumps(target, ensure_ascii=False)}" if target else ""
-        text = f"The outcome of {self.tool}{on} is unknown: {error}. Do not just repeat it. {rule.check}"
+        text = f"The outcome of {self.tool}{on} is unknown ({LW_CALL}): {error}. Do not just repeat it. {rule.check}"
         failed = wire.failed_call(
             wire.OUTCOME_UNKNOWN,
             text,

@@ -66,7 +66,6 @@ def _guarded(tool: Tool) -> Tool:
             raise
         except OutcomeUnknown as error:
             assert ctx is not None, "only what came through a Call raises this"
-            log.warning("tool %s: %s", tool.__name__, error)
             return Call.of(ctx.request_context).unknown(error)
         except Exception as error:
             log.exception("tool %s failed", tool.__name__)
