@@ -76,14 +76,14 @@ class Fence:
         counted = read_epoch(self._state)
         match standing(lock, counted=counted, epoch=self._epoch, socket_is_ours=ours.has_socket):
             case Standing.SUPERSEDED:
-                who = (
-                    f"holds {ours.place.lock}"
-                    if lock is Lock.TAKEN
-                    else f"has counted epoch {counted} in {self._state}"
+                who, hint = f"holds {ours.place.lock}", ""
+                if lock is not Lock.TAKEN:
+                    who = f"has counted epoch {counted} in {self._state}"
+                    hint = " If it is on another machine, give each machine a PURSERSD_HOME of its own."
+                text = (
+                    f"A newer pursersd {who}: this one (epoch {self._epoch}) has no effect any more and leaves.{hint}"
                 )
-                return Lost(
-                    f"A newer pursersd {who}: this one (epoch {self._epoch}) has no effect any more and leaves.", True
-                )
+                return Lost(text, True)
             case Standing.UNREACHABLE:
                 return Lost(
                     f"{ours.place.socket} was removed or replaced: nobody reaches this pursersd, it leaves.", False
