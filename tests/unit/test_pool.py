@@ -255,6 +255,29 @@ async def test_boards_are_asked_for_once(pool: Pool, client: Client) -> None:
     assert client.asked == ["board_list"]
 
 
+async def test_who_asks_for_a_board_behind_many_calls_of_its_own_holds_nobody_up(pool: Pool, client: Client) -> None:
+    client.go = anyio.Event()
+
+    async def much() -> None:
+        with on_behalf_of("c-1"):
+            await pool.call("x", {})
+
+    async def board(who: str) -> None:
+        with on_behalf_of(who):
+            await pool.require_board("b")
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(SHARE + 5):
+            tasks.start_soon(much)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(board, "c-1")
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(board, "c-2")
+        await anyio.wait_all_tasks_blocked()
+        assert client.asked == ["x"] * SHARE + ["board_list"]
+        client.go.set()
+
+
 async def test_an_unknown_board_is_refused_until_it_is_there(pool: Pool, client: Client) -> None:
     with pytest.raises(UnknownBoard, match="board 'typo' is not one of this credential's boards"):
         await pool.require_board("typo")

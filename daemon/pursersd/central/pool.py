@@ -18,7 +18,7 @@ import jwt
 
 from pursersd.central.client import CentralClient, Cues
 from pursersd.central.reach import Reach
-from pursersd.central.turns import BACKGROUND, Turns
+from pursersd.central.turns import BACKGROUND, Turns, on_behalf_of
 from pursersd.errors import (
     CentralError,
     Exhausted,
@@ -207,7 +207,8 @@ class Pool:
         async with self._asking:
             if board in self._boards:
                 return
-            listed = await self.read("board_list", {})
+            with on_behalf_of("boards"):  # others wait for this answer, who have their turns before the asker's next one
+                listed = await self.read("board_list", {})
             self._boards = frozenset(str(b["board_id"]) for b in listed.get("boards", []))
         if board not in self._boards:
             raise UnknownBoard(
