@@ -262,6 +262,8 @@ class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the credential expires; negative afterwards; None when it does not say."""
     clock_ahead_s: float = 0.0
     """Seconds by which this machine's clock is ahead of Central's; nothing depends on it."""
+    clock_wrong_s: float = 0.0
+    """Seconds since that was first seen to be more than a minute; 0 while it is not."""
     replaced_s: float | None = None
     """Seconds since another Central was found at this address; None if it has been the same."""
 

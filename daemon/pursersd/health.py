@@ -112,7 +112,7 @@ def _doubtful(central: CentralStatus) -> list[Warning]:
         found.append(
             Warning(
                 code="clock_differs",
-                since_s=0.0,
+                since_s=central.clock_wrong_s,
                 text=f"The clock of this machine is {side} that of Central {where}: {abs(central.clock_ahead_s):.0f} s",
                 action="Set the clock that is wrong. Offers and waits do not depend on it; a credential's times do.",
             )

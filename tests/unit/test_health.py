@@ -128,6 +128,7 @@ def test_statistics_that_cannot_be_written() -> None:
         ({"replaced_s": 5.0}, "central_replaced", "ONBOARD_CENTRAL_INSTANCE_ID"),
         ({"expires_s": 200.0}, "credential_expires", "new token"),
         ({"clock_ahead_s": 3600.0}, "clock_differs", "ahead of"),
+        ({"clock_ahead_s": 3600.0, "clock_wrong_s": 9.0}, "clock_differs", "ahead of"),
         ({"clock_ahead_s": -3600.0}, "clock_differs", "behind"),
     ],
 )
@@ -135,6 +136,7 @@ def test_a_central_that_serves_us_and_is_to_be_watched(fields: dict[str, Any], c
     (found,) = warnings([central("ready", **fields)], [])
     assert found.code == code
     assert words in found.text + found.action
+    assert code != "clock_differs" or found.since_s == fields.get("clock_wrong_s", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,21 @@ def test_our_own_clock_may_be_set_meanwhile() -> None:
         assert served.now() == EPOCH
 
 
+def test_since_when_ours_is_wrong_is_known_once_it_was_looked_at() -> None:
+    uptime, wall = Clock(100.0), Clock(EPOCH)
+    served = ServedTime(clock=uptime, wall=wall)
+    served.told(DATE)
+    assert served.wrong_for_s() == 0.0
+    wall.now += 61
+    assert served.wrong_for_s() == 0.0
+    uptime.now, wall.now = uptime.now + 7, wall.now + 7
+    assert served.wrong_for_s() == 7.0
+    wall.now -= 61
+    assert served.wrong_for_s() == 0.0
+    uptime.now, wall.now = uptime.now + 7, wall.now - 3600
+    assert served.wrong_for_s() == 0.0, "it begins anew"
+
+
 def test_an_answer_without_a_date_changes_nothing() -> None:
     uptime = Clock(100.0)
     served = ServedTime(clock=uptime)

@@ -134,6 +134,11 @@ class Pool:
         return self._client.served_time.ours_ahead_s
 
     @property
+    def clock_wrong_s(self) -> float:
+        """For how long the two have been seen to differ by more than a minute; 0 while they do not."""
+        return self._client.served_time.wrong_for_s()
+
+    @property
     def expires_s(self) -> float | None:
         """Seconds until the credential expires, by Central's clock; None when it does not say."""
         return None if self._expires is None else self._expires - self.central_time
@@ -207,7 +212,9 @@ class Pool:
         async with self._asking:
             if board in self._boards:
                 return
-            with on_behalf_of("boards"):  # others wait for this answer, who have their turns before the asker's next one
+            with on_behalf_of(
+                "boards"
+            ):  # others wait for this answer, who have their turns before the asker's next one
                 listed = await self.read("board_list", {})
             self._boards = frozenset(str(b["board_id"]) for b in listed.get("boards", []))
         if board not in self._boards:

@@ -61,6 +61,7 @@ class Central:
             reconnects=self.feed.journals.reconnects + self.feed.seats.reconnects,
             expires_s=_rounded(self.pool.expires_s),
             clock_ahead_s=round(self.pool.clock_ahead_s, 1),
+            clock_wrong_s=round(self.pool.clock_wrong_s, 3),
             replaced_s=_rounded(None if replaced is None else time.monotonic() - replaced),
         )
 
