@@ -21,6 +21,9 @@ MAX_BYTES = 2 * 1024 * 1024
 
 KEPT = 3
 
+LONGEST = 2000
+"""Characters of a line before its traceback, about; texts from outside may be longer (RB-AUX-004)."""
+
 
 class Redactor(logging.Formatter):
     """Formats a record and blanks everything that looks like a credential, in tracebacks too."""
@@ -31,7 +34,11 @@ class Redactor(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line before its traceback: one line, whatever names and texts from outside are in it."""
-        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        line = super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        if len(line) <= LONGEST:
+            return line
+        whole = blanked(line)  # a credential that is cut in two would not be recognised
+        return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}… ({len(line)} characters)"
 
 
 @dataclass(frozen=True, slots=True)

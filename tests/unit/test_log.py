@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from pursersd import log as daemon_log
 from pursersd.errors import OwnershipError
-from pursersd.log import KEPT, Redactor, set_up
+from pursersd.log import KEPT, LONGEST, Redactor, set_up
 from pursersd.secret import Secret
 
 TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJhIn0.c2ln-bmF0_dXJl"
@@ -92,6 +93,15 @@ def test_a_message_is_one_line(file: Path) -> None:
     lines = file.read_text().splitlines()
     assert len(lines) == 1
     assert lines[0].endswith(r"host x\n2026-01-01 00:00:00,000 ERROR   pursersd: forged\r\nmore began")
+
+
+@pytest.mark.parametrize("before", [LONGEST - len(TOKEN), LONGEST - len(TOKEN) // 2 - 60, 10])
+def test_a_long_message_is_cut_but_no_credential_in_two(file: Path, before: int) -> None:
+    LOG.info("%s %s %s", "x" * before, TOKEN, "y" * 5000)
+    (line,) = file.read_text().splitlines()
+    assert len(line) < LONGEST + 30
+    assert re.search(r"… \((\d+) characters\)$", line)
+    assert "eyJ" not in line
 
 
 def test_the_file_is_private_and_appended_to(file: Path, root: logging.Logger) -> None:

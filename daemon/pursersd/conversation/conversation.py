@@ -374,5 +374,3 @@ class Conversation:
 async def _no_name(conversation: Conversation) -> str | None:
     """The settings have one."""
     return None
-
-
