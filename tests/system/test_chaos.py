@@ -1,6 +1,6 @@
 """Everything at once, and still each event once and in order, each request answered once, and nothing left.
 
-Half a minute here, always with the same dice. `make soak` lets it go on (SECONDS=…, CONVERSATIONS=…, SEED=…) and tells how
+A minute here, always with the same dice. `make soak` lets it go on (SECONDS=…, CONVERSATIONS=…, SEED=…) and tells how
 memory and descriptors of the daemon develop.
 """
 
@@ -17,7 +17,7 @@ from rig.daemon import Home
 from rig.proxy import Proxy
 from system.chaos import AROUND_THE_DAEMON, FAULTS, World
 
-SECONDS = float(os.environ.get("SECONDS", "30"))
+SECONDS = float(os.environ.get("SECONDS", "60"))
 CONVERSATIONS = int(os.environ.get("CONVERSATIONS", "20"))
 SEED = int(os.environ.get("SEED", "1"))
 IS_SOAK = "SECONDS" in os.environ
