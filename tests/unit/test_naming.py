@@ -57,7 +57,7 @@ class Scene:
     ) -> str | None:
         gone = ProcessIdentity(os.getpid(), 0.0)
         applicant = Applicant(conversation, shim or gone, Place(host, folder), self.doors)
-        return await (naming or self.naming).name(applicant, self.settings(**environ), taken)
+        return await (naming or self.naming).name(applicant, self.settings(**environ), lambda: taken)
 
     @property
     def used(self) -> list[str]:
@@ -151,7 +151,7 @@ async def test_a_name_that_a_bridge_took_since_the_conversation_began_is_not_our
     settings = scene.settings()
     scene.doors.reserve("b", "worker", "worker-box-1")
     applicant = Applicant("c-1", ProcessIdentity(1, 1.0), Place("codex", "/"), scene.doors)
-    assert await scene.naming.name(applicant, settings, ()) == "worker-box-2"
+    assert await scene.naming.name(applicant, settings, tuple) == "worker-box-2"
 
 
 async def test_a_name_that_central_gave_to_somebody_else_is_given_up_at_the_next_call(scene: Scene) -> None:
@@ -197,7 +197,7 @@ async def test_a_name_that_was_chosen_at_a_join_is_for_who_chooses_it(scene: Sce
 async def test_without_a_door_there_is_nothing_to_choose(scene: Scene) -> None:
     settings = resolve({"ONBOARD_CENTRAL_TOKEN": "t"}, lambda path: "", lambda: ())
     applicant = Applicant("c-1", ProcessIdentity(1, 1.0), Place("codex", "/"), scene.doors)
-    assert await scene.naming.name(applicant, settings, ()) is None
+    assert await scene.naming.name(applicant, settings, tuple) is None
     assert not scene.file.exists()
 
 
@@ -206,7 +206,7 @@ async def test_a_door_at_another_central_has_names_of_its_own(scene: Scene) -> N
     settings = scene.settings()
     moved = replace(settings, url="http://127.0.0.1:9/mcp")
     applicant = Applicant("c-1", ProcessIdentity(os.getpid(), 0.0), Place("codex", "/a"), scene.doors)
-    assert await scene.naming.name(applicant, moved, ()) == "worker-box-2"
+    assert await scene.naming.name(applicant, moved, tuple) == "worker-box-2"
 
 
 async def test_a_door_that_was_forgotten_meanwhile(scene: Scene) -> None:
@@ -214,6 +214,6 @@ async def test_a_door_that_was_forgotten_meanwhile(scene: Scene) -> None:
     scene.doors.forget("b", "worker")
     with pytest.raises(DoorsError):
         await scene.naming.name(
-            Applicant("c-1", ProcessIdentity(1, 1.0), Place("codex", "/"), scene.doors), settings, ()
+            Applicant("c-1", ProcessIdentity(1, 1.0), Place("codex", "/"), scene.doors), settings, tuple
         )
     assert not scene.file.exists()

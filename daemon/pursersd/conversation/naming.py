@@ -42,9 +42,9 @@ class Naming:
         """What each conversation has now, by its id."""
         self._one_at_a_time = anyio.Lock()
 
-    async def name(self, applicant: Applicant, settings: Settings, taken: Iterable[str]) -> str | None:
-        """The name of a conversation, the same at every call; `taken` are those of the others. None leaves it to the
-        settings, which have one when there is no stored door behind them.
+    async def name(self, applicant: Applicant, settings: Settings, taken: Callable[[], Iterable[str]]) -> str | None:
+        """The name of a conversation, the same at every call; `taken` tells those of the others, and is asked only if a name
+        is to be chosen. None leaves it to the settings, which have one when there is no stored door behind them.
 
         A new name is noted in the door's file, so that a bridge beside us does not take it, and in ours. Raises DoorsError
         when the door's file cannot be changed.
@@ -58,7 +58,7 @@ class Naming:
             if name is None:
                 used = _used(applicant.doors, door)
                 wish = Wish(identity, applicant.place, applicant.conversation)
-                name = settings.agent_name or self._choose(wish, used, taken)
+                name = settings.agent_name or self._choose(wish, used, taken())
                 if applicant.doors is not None and name not in used:
                     await to_thread.run_sync(applicant.doors.reserve, door.board, door.role, name)
                 await self._remember(identity, name, applicant, chosen=settings.agent_name is not None)

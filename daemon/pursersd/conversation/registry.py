@@ -146,8 +146,12 @@ class Conversations:
     async def _name(self, doors: Doors | None, conversation: Conversation) -> str | None:
         place = Place(conversation.host, conversation.origin.cwd)
         applicant = Applicant(conversation.id, conversation.origin.shim, place, doors)
-        others = [other for other in self._all.values() if other is not conversation and other.is_expected]
-        return await self._naming.name(applicant, conversation.settings, {other.agent_name for other in others})
+
+        def taken() -> set[str]:
+            others = (other for other in self._all.values() if other is not conversation and other.is_expected)
+            return {other.agent_name for other in others}
+
+        return await self._naming.name(applicant, conversation.settings, taken)
 
     async def _live(self, conversation: Conversation, had_spoken: bool) -> None:
         """The conversation's lifetime: from its first hello until nobody is behind it."""

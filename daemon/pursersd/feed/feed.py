@@ -32,8 +32,11 @@ READY_TIMEOUT = 5.0
 """Longest time that an entry waits for its board's stream; afterwards the stream's arrival causes one more read."""
 
 
-KNOCK = 15.0
-"""Seconds without any answer of Central after which we ask whether it is there, as long as a stream is open."""
+KNOCK = 75.0
+"""Seconds without any answer of Central after which we ask whether it is there, as long as a stream is open.
+
+Never sooner than the keepalive join of a board on which somebody waits (feed/board.py), so that idling costs no more.
+"""
 
 
 class Feed:
