@@ -1,4 +1,4 @@
-"""The canary: every token has it, and it is found wherever a program of ours could show one."""
+"""The canary: every token has it, and it is found where a program of ours could show one."""
 
 from collections.abc import Iterator
 
@@ -22,11 +22,10 @@ def test_every_token_of_the_rig_has_it(central: Central) -> None:
     assert not canary.is_in(b"eyJhbGciOiJSUzI1NiJ9")
 
 
-def test_it_is_found_in_files_output_arguments_and_environments(seen: list[str], central: Central, home: Home) -> None:
+def test_it_is_found_in_files_and_environments(seen: list[str], central: Central, home: Home) -> None:
     token = central.worker("ann", "alpha")
     (home.folder / "some.log").write_text(f"line\nBearer {token}\n")
     (home.folder / canary.DOORS[0]).write_text(token)
-    home.ctl("logs", token)
     with Home(SOMETHING=token) as careless:  # gives the daemon what it must not have
         started = careless.start_daemon()
         canary.look_at_home(careless.folder)
@@ -34,7 +33,6 @@ def test_it_is_found_in_files_output_arguments_and_environments(seen: list[str],
     found = " ".join(seen)
     assert "some.log" in found
     assert canary.DOORS[0] not in found
-    assert "output of pursersctl" in found
     assert f"environment of {started.pid}" in found
 
 

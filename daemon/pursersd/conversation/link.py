@@ -285,6 +285,8 @@ class Link:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._is_open = False  # the reader notices the end, too, and ends the link
         except Stalled as why:
+            if not self._is_open:
+                return  # others waited for their turn, too: it was said already
             self.conversation.windows.opened(LW_LINK, f"{self.conversation.id}: link {self.epoch} is cut: {why}")
             self.conversation.cut(self.epoch, str(why))
             self._is_open = False

@@ -20,21 +20,26 @@ class Outlet:
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
         self._turn = anyio.Lock()
-        self.is_torn = False
-        """A line was given up after a part of it may have gone: nothing can follow it."""
+        self._torn: str | None = None
+        """Why a line was given up after a part of it may have gone: nothing can follow it."""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._torn is not None
 
     async def send(self, line: bytes) -> None:
         """Return when the socket has the whole line. Raises Stalled, or what the socket raises when it is over."""
         async with self._turn:
-            if self.is_torn:
-                raise Stalled("its shim did not take a whole line in time")
+            if self._torn is not None:
+                raise Stalled(self._torn)
             try:
                 for start in range(0, len(line), PIECE):
                     with anyio.move_on_after(STALL) as patience:
                         await self._stream.send(line[start : start + PIECE])
                     if patience.cancelled_caught:
-                        self.is_torn = True
-                        raise Stalled(f"its shim took nothing for {STALL:g} s")
+                        self._torn = f"its shim took nothing for {STALL:g} s"
+                        raise Stalled(self._torn)
             except anyio.get_cancelled_exc_class():
-                self.is_torn = True
+                self._torn = "its shim did not take a whole line in time"
                 raise
