@@ -198,6 +198,29 @@ async def test_a_feed_that_breaks_fails_its_waits_and_is_followed_by_another(mon
         assert other.feed is healthy
 
 
+async def test_the_keeping_of_leases_goes_on_after_a_mistake(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One error must not let every lease lapse, nor end the daemon."""
+    monkeypatch.setattr(centrals_module, "FEED_PAUSE", 0.0)
+    begun, again = [], anyio.Event()
+
+    async def keep(leases: object) -> None:
+        begun.append(leases)
+        if len(begun) == 1:
+            raise KeyError("a mistake")
+        again.set()
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(centrals_module.Leases, "run", keep)
+    async with running() as centrals:
+        central = await centrals.use(KEY, "c-1")
+        with anyio.fail_after(5):
+            await again.wait()
+        assert begun == [central.leases] * 2
+    assert "the keeping of leases" in caplog.text
+
+
 async def test_trouble_is_counted_from_its_beginning() -> None:
     async with running() as centrals:
         central = await centrals.use(KEY, "c-1")

@@ -157,7 +157,7 @@ async def test_a_careful_seat_joins_carefully_once_and_then_freely() -> None:
     joined = await seats.join(CAREFUL, "c-1")
     memory.held = False  # forgotten, for whatever reason: it still is our own seat
     await seats.keepalive(joined)
-    await seats.rejoin(joined)
+    await seats.keepalive(joined)
     assert central.takeovers == [False, True, True]
 
 

@@ -228,7 +228,7 @@ async def test_rejoining_is_no_act_of_the_model(seats: Seats, pool: ScriptedPool
     joined = await seats.join(ANN.request)
     pool.changes = {"generation_token": "g2"}
     for _ in range(2):
-        assert (await seats.rejoin(joined)).generation == "g2"
+        assert (await seats.keepalive(joined)).generation == "g2"
     assert joins(pool)[1:] == ["ann joins as keepalive"] * 2
 
 

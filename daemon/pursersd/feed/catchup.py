@@ -71,7 +71,7 @@ class Catchup:
         except ToolFailed as error:
             if not needs_rejoin(error):
                 raise
-            page = await self._read(await self._seats.rejoin(seat), 0, first_row, background=True)
+            page = await self._read(await self._seats.keepalive(seat), 0, first_row, background=True)
         return int(page["latest_cursor"])
 
     async def acknowledge(self, seat: Seat, cursor: int) -> None:
@@ -101,7 +101,7 @@ class Catchup:
             if not needs_rejoin(error):
                 raise
             # Reading is allowed to a seat that left, this is not: the caller would be given the same for ever.
-            seat = await self._seats.rejoin(seat)
+            seat = await self._seats.keepalive(seat)
             await self._pool.read("board_catchup", arguments, generation=seat.generation)
 
     async def _page(self, seat: Seat, cursor: int | None, background: bool) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Catchup:
                 raise CursorAhead(int(head["latest_cursor"])) from error
             if not needs_rejoin(error):
                 raise
-        return await self._read(await self._seats.rejoin(seat), cursor, PAGE, background)
+        return await self._read(await self._seats.keepalive(seat), cursor, PAGE, background)
 
     async def _read(self, seat: Seat, cursor: int | None, bounds: dict[str, int], background: bool) -> dict[str, Any]:
         arguments = {**_arguments(seat, cursor), **bounds, "touch": False, "ack": False}

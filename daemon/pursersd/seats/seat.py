@@ -166,13 +166,16 @@ class Seats:
         arguments = {"board_id": seat.board, "agent_name": seat.agent_name, "target_agent_id": seat.agent_id}
         await self._pool.call("agent_retire", arguments)
 
-    async def rejoin(self, seat: Seat) -> Seat:
-        """Join again after Central called the seat inactive or its generation stale. It is not the model that acts here."""
-        return await self._keepalive(seat)
-
     async def keepalive(self, seat: Seat) -> Seat:
-        """Join without claiming model activity: keeps the seat from going stale and lets Central notice expired leases."""
-        return await self._keepalive(seat)
+        """Join again without claiming model activity, and return the seat as it is then.
+
+        It keeps the seat from going stale, lets Central notice expired leases, and brings back a seat that Central called
+        inactive, or whose generation it called stale.
+        """
+        member = self._member(seat)
+        if member is None:  # of a conversation that has just gone
+            return (await self._send(seat.request, "keepalive", background=True, careful=False))[0]
+        return await self._join(member, member.wish(seat.request), "keepalive", background=True)
 
     async def declare(self, seat: Seat, changes: Mapping[str, object]) -> None:
         """Declare other capabilities than those that count, until `keepalive` declares these again."""
@@ -191,7 +194,7 @@ class Seats:
         member = self._member(seat)
         known = member.sure_up_to if member else 0
         if hidden and head > known:
-            await self._keepalive(seat)
+            await self.keepalive(seat)
             head = max(head, member.sure_up_to if member else 0)
         if member:
             member.sure_up_to = head
@@ -258,12 +261,6 @@ class Seats:
             if user in member.trying:  # it has not left meanwhile
                 member.wishes.setdefault(user, request)
             return seat
-
-    async def _keepalive(self, seat: Seat) -> Seat:
-        member = self._member(seat)
-        if member is None:  # of a conversation that has just gone
-            return (await self._send(seat.request, "keepalive", background=True, careful=False))[0]
-        return await self._join(member, member.wish(seat.request), "keepalive", background=True)
 
     async def _join(self, member: _Membership, wish: SeatRequest, source: Source, *, background: bool = False) -> Seat:
         careful = wish.careful and member.seat is None
