@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-# HOME stays untouched: pip keeps no cache, and the rustc that it asks for its version finds no rustup to set up.
+# HOME stays untouched: pip (venv runs it, too) keeps no cache, and the rustc that it asks for its version sets up no rustup.
 QUIETLY := PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 RUSTUP_HOME=$(CURDIR)/.venv/rustup
 
 help: ## this list
@@ -13,7 +13,7 @@ help: ## this list
 $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up .venv (once; about a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…" >&2; exit 1; }
-	@$(PYTHON) -m venv .venv
+	@$(QUIETLY) $(PYTHON) -m venv .venv
 	@PIP_CONSTRAINT=constraints.txt $(QUIETLY) $(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
