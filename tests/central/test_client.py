@@ -20,6 +20,7 @@ from pursersd.errors import (
 from pursersd.ids import journal_uri
 from pursersd.secret import Secret
 from rig.central import ADMIN_SEAT, Central, free_port
+from rig.proxy import Proxy
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +57,24 @@ async def test_a_call_and_a_stream(central: Central, board: str) -> None:
                 async for uri in cues:
                     assert uri == journal_uri(board)
                     break
+
+
+async def test_the_first_byte_of_a_request_waits_for_its_admission_behind_the_connection(
+    central: Central, board: str
+) -> None:
+    admitted = anyio.Event()
+    with Proxy(central.port) as proxy:
+        ours = CentralClient(proxy.url, Secret(central.worker("ann", board)), admit=admitted.wait)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ours.call, "board_list", {})
+            with anyio.fail_after(5):
+                while not proxy.opened:
+                    await anyio.sleep(0.01)
+            await anyio.wait_all_tasks_blocked()
+            assert proxy.seen() == []
+            admitted.set()
+        assert proxy.names() == {"board_list": 1}
+        await ours.aclose()
 
 
 @pytest.mark.parametrize("token", ["garbage", "expired", "of nobody"])

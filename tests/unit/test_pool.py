@@ -9,6 +9,7 @@ import jwt
 import pytest
 
 from pursersd.central import pool as module
+from pursersd.central.client import Admit
 from pursersd.central.pool import CALLS, RESENDS, SHARE, Pool, PoolKey, credential_name
 from pursersd.central.turns import on_behalf_of
 from pursersd.errors import (
@@ -38,7 +39,7 @@ def anyio_backend() -> str:
 class Client:
     """In the place of CentralClient: answers what the test says."""
 
-    def __init__(self, url: str, token: Secret, instance_id: str | None) -> None:
+    def __init__(self, url: str, token: Secret, instance_id: str | None, admit: Admit) -> None:
         self.asked: list[str] = []
         self.errors: list[CentralError] = []
         """What the next requests fail with."""

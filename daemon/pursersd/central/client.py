@@ -9,7 +9,7 @@ import errno
 import itertools
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urljoin
@@ -51,6 +51,9 @@ KEEPALIVE = 3.0
 MAX_CONNECTIONS = 6
 """Two streams and four calls."""
 
+
+Admit = Callable[[], Awaitable[None]]
+"""Returns when an effect outside this process is ours to have; see pursersd.fence."""
 
 Decoded = TypeVar("Decoded")
 
@@ -114,13 +117,22 @@ class Cues:
                 yield frame.params.uri
 
 
-class CentralClient:
-    """Requests to one URL with one bearer token; the token leaves this object only in the Authorization header."""
+async def freely() -> None:
+    """Every effect is ours."""
 
-    def __init__(self, url: str, token: Secret, instance_id: str | None = None) -> None:
+
+class CentralClient:
+    """Requests to one URL with one bearer token; the token leaves this object only in the Authorization header.
+
+    Each request asks `admit` when its connection is made and its first byte is next, so that a process that was stopped
+    anywhere before sends nothing that is no longer its own.
+    """
+
+    def __init__(self, url: str, token: Secret, instance_id: str | None = None, admit: Admit = freely) -> None:
         self.url = url
         self._token = token
         self._instance_id = instance_id
+        self._admit = admit
         self.served_time = ServedTime()
         self._ids = itertools.count(1)
         self._http = _http()
@@ -213,7 +225,9 @@ class CentralClient:
         http = self._http
         self._users[http] += 1
         try:
-            async with http.stream("POST", self.url, content=body, headers=headers) as response:
+            async with http.stream(
+                "POST", self.url, content=body, headers=headers, extensions={"trace": self._on_progress}
+            ) as response:
                 self.served_time.told(response.headers.get("date"))
                 await _check_status(response)
                 yield response
@@ -238,6 +252,11 @@ class CentralClient:
         finally:
             self._users[http] -= 1
             await self._close_unused(http)
+
+    async def _on_progress(self, step: str, details: Mapping[str, Any]) -> None:
+        """Called by httpcore, and awaited, at each step of a request."""
+        if step == "http11.send_request_headers.started":
+            await self._admit()
 
     async def _close_unused(self, http: httpx2.AsyncClient) -> None:
         if http is not self._http and not self._users[http]:

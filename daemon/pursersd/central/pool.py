@@ -8,7 +8,7 @@ what others ask for.
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 import jwt
 
-from pursersd.central.client import CentralClient, Cues
+from pursersd.central.client import Admit, CentralClient, Cues, freely
 from pursersd.central.reach import Reach
 from pursersd.central.turns import BACKGROUND, Turns, on_behalf_of
 from pursersd.errors import (
@@ -47,14 +47,6 @@ CLOSE_PATIENCE = 5.0
 RESENDS = 2
 """How often a read is sent again after its connection broke."""
 
-Admit = Callable[[], Awaitable[None]]
-"""Returns when this process may still have an effect at Central; a daemon that has been replaced waits here for its end."""
-
-
-async def freely() -> None:
-    """Admit everything."""
-
-
 _NO_MEMBER = "board access denied"
 
 
@@ -82,7 +74,6 @@ class Pool:
 
     def __init__(self, key: PoolKey, admit: Admit = freely, windows: Windows | None = None) -> None:
         self.key = key
-        self._admit = admit
         self.windows = windows or Windows()
         """Where it is counted when something may have been lost."""
         self.counters = Counters()
@@ -99,7 +90,7 @@ class Pool:
         self.replaced_at: float | None = None
         """When (monotonic) it turned out to be another one than before."""
         self._expires = expiry(key.token)
-        self._client = CentralClient(key.url, key.token, key.instance_id)
+        self._client = CentralClient(key.url, key.token, key.instance_id, admit)
         self._turns = Turns(CALLS, SHARE)
         self._boards: frozenset[str] = frozenset()
         self._asking = anyio.Lock()
@@ -173,7 +164,6 @@ class Pool:
     @asynccontextmanager
     async def listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:
         """Open a subscription stream (see CentralClient.listen)."""
-        await self._admit()
         try:
             async with self._client.listen(uris) as cues:
                 self._served()
@@ -238,7 +228,6 @@ class Pool:
             return await self._ask(tool, arguments, generation)
 
     async def _ask(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
-        await self._admit()
         self.counters.requests += 1
         self.counters.by_tool[tool] = self.counters.by_tool.get(tool, 0) + 1
         self.counters.in_flight += 1

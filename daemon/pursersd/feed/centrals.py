@@ -9,7 +9,8 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import CentralStatus
-from pursersd.central.pool import Admit, Pool, PoolKey, freely
+from pursersd.central.client import Admit, freely
+from pursersd.central.pool import Pool, PoolKey
 from pursersd.errors import CentralError, Forbidden, Unauthenticated
 from pursersd.feed.feed import Feed
 from pursersd.rules.denials import Denials
@@ -82,7 +83,7 @@ class Centrals:
     """Opens a Central for its first user and closes it after its last; `run()` owns every task below."""
 
     def __init__(self, held: Held | None = None, admit: Admit = freely) -> None:
-        """`admit` returns when a call may go to a Central (see Pool)."""
+        """`admit` returns when a call may go to a Central (see CentralClient)."""
         self._held = held
         self._admit = admit
         self.denials = Denials()
