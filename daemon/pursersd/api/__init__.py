@@ -251,6 +251,7 @@ class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
     boards: list[str]
     seats_listening: int
     waits: int
+    """Waits that have caught up and block, one for each of their boards."""
     requests: int
     """Tool calls sent since the pool was opened."""
     cues: int

@@ -56,7 +56,7 @@ class Central:
             streams=len(streams),
             boards=sorted(self.feed.boards),
             seats_listening=len(self.feed.seats.covered),
-            waits=sum(len(board.waiters) for board in self.feed.boards.values()),
+            waits=sum(waiter.opened for board in self.feed.boards.values() for waiter in board.waiters),
             requests=self.pool.counters.requests,
             cues=self.pool.counters.cues,
             reconnects=self.feed.journals.reconnects + self.feed.seats.reconnects,
