@@ -173,6 +173,7 @@ def scale_rows(many: Many) -> list[Row]:
         ("wake p50, ms", *(f"{x.wake_ms(0.5):.0f}" for x in columns)),
         ("wake p99, ms", *(f"{x.wake_ms(0.99):.0f}" for x in columns)),
         ("first wake, median, ms", *(f"{median([y.first_ms for y in x.broadcasts]):.0f}" for x in columns)),
+        ("of it at Central, median, ms", *(f"{median([y.central_ms for y in x.broadcasts]):.0f}" for x in columns)),
         ("first → last wake, median, ms", *(f"{median([y.spread_ms for y in x.broadcasts]):.0f}" for x in columns)),
         ("first → last wake, most, ms", *(f"{max(y.spread_ms for y in x.broadcasts):.0f}" for x in columns)),
         ("requests per broadcast, most", *(str(x.most_requests) for x in columns)),

@@ -34,6 +34,8 @@ class Broadcast:
     """Measured directly before."""
     wake_ms: list[float]
     requests: int
+    central_ms: float
+    """How long Central had the requests that were answered before the first answer was."""
 
     @property
     def first_ms(self) -> float:
@@ -131,7 +133,9 @@ def _broadcast(links: Links, central: Central, bottom: floor.Floor, seen: Scale,
         floors = [bottom.sample_ms() for _ in range(FLOOR_SAMPLES)]
         before, began = links.proxy.mark(), time.perf_counter()
         central.create_ticket(BOARD, f"broadcast {number}")
-        wakes = [(at - began) * 1e3 for at in links.woken()]
+        woken = links.woken()
+        wakes = [(at - began) * 1e3 for at in woken]
         time.sleep(SETTLE_S)  # the measured span, not a synchronisation
-        seen.broadcasts.append(Broadcast(floors, wakes, links.proxy.count(None, before)))
+        central_ms = links.proxy.central_s(before, min(woken)) * 1e3
+        seen.broadcasts.append(Broadcast(floors, wakes, links.proxy.count(None, before), central_ms))
     seen.again_s = statistics.median(again)

@@ -118,8 +118,11 @@ def _slowest(seen: Scale | None) -> Verdict:
         return Verdict(name, target, "–", "–", None)
     ratio = seen.wake_ms(0.99) / seen.floor_ms
     worst = max(seen.broadcasts, key=lambda broadcast: max(broadcast.wake_ms))
-    # The first answer of a broadcast needs Central's answers only; what the daemon adds per conversation comes after.
-    why = f"the slowest broadcast had its first answer after {worst.first_ms:.0f} ms, its last {worst.spread_ms:.0f} ms later"
+    usual = median([broadcast.central_ms for broadcast in seen.broadcasts])
+    why = (
+        f"the slowest broadcast had its first answer after {worst.first_ms:.0f} ms, its last {worst.spread_ms:.0f} ms later; "
+        f"Central had its requests for {worst.central_ms:.0f} ms, usually {usual:.0f} ms"
+    )
     shown = f"{seen.wake_ms(0.99):.0f} ms ({ratio:.1f}×)"
     return Verdict(name, target, shown, f"floor {seen.floor_ms:.0f} ms", ratio <= 3, f"{ratio - 3:.1f}× the floor", why)
 

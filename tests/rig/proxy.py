@@ -32,6 +32,7 @@ class Proxy:
         """TCP connections accepted so far."""
         self._upstream_port = upstream_port
         self._log: list[Seen] = []
+        self._answered: list[tuple[Seen, float]] = []
         self._relays: dict[Relay, asyncio.Task[None]] = {}
         self._held: dict[str, asyncio.Event] = {}
         self._holding: collections.Counter[str] = collections.Counter()
@@ -84,6 +85,11 @@ class Proxy:
     def credentials(self, since: int = 0) -> set[str | None]:
         """`rig.relay.fingerprint` of every bearer token that was sent."""
         return {x.credential for x in self._log[since:]}
+
+    def central_s(self, since: int, until: float) -> float:
+        """Seconds that Central had the requests since a mark whose answers were complete at `until` (time.perf_counter())."""
+        began = self._log[since].at if since < len(self._log) else until
+        return sum(seconds for seen, seconds in self._answered if began <= seen.at and seen.at + seconds <= until)
 
     @property
     def live(self) -> int:
@@ -154,6 +160,10 @@ class Proxy:
     def note(self, seen: Seen) -> None:
         """Called by a relay: a request is complete."""
         self._log.append(seen)
+
+    def answered(self, seen: Seen, seconds: float) -> None:
+        """Called by a relay: Central has answered."""
+        self._answered.append((seen, seconds))
 
     async def gate(self, seen: Seen) -> None:
         """Called by a relay: return when the request may go on."""

@@ -57,6 +57,9 @@ class Faults(Protocol):
     def note(self, seen: Seen) -> None:
         """A request is complete."""
 
+    def answered(self, seen: Seen, seconds: float) -> None:
+        """Central has answered a request, its last byte so long after the request's last."""
+
     async def gate(self, seen: Seen) -> None:
         """Return when the request may go on to Central."""
 
@@ -166,8 +169,10 @@ class Relay:
         for event in (request, h11.Data(body), h11.EndOfMessage()) if body else (request, h11.EndOfMessage()):
             await upstream.send(event)
         dropped = self._faults.drops_answer(seen)
+        sent = time.perf_counter()
         if not await self._answer(seen, client, upstream, dropped):
             return False
+        self._faults.answered(seen, time.perf_counter() - sent)
         if dropped:
             client.reset()
             return False
