@@ -169,7 +169,8 @@ def scale_rows(many: Many) -> list[Row]:
     """One row per figure of many conversations, one cell per n; the burst's rows have one figure for all."""
     columns = list(many.scales.values())
     rows: list[Row] = [
-        ("floor p50, ms", *(f"{x.floor_ms:.0f}" for x in columns)),
+        ("floor p50, ms", *(f"{x.floor_ms(0.5):.0f}" for x in columns)),
+        ("floor p99, ms", *(f"{x.floor_ms(0.99):.0f}" for x in columns)),
         ("wake p50, ms", *(f"{x.wake_ms(0.5):.0f}" for x in columns)),
         ("wake p99, ms", *(f"{x.wake_ms(0.99):.0f}" for x in columns)),
         ("first wake, median, ms", *(f"{median([y.first_ms for y in x.broadcasts]):.0f}" for x in columns)),

@@ -20,7 +20,7 @@ COUNTS = (50, 200)
 BOARD = "scale"
 SUBJECT = "scale"
 BROADCASTS = 15
-FLOOR_SAMPLES = 3  # before each broadcast
+FLOOR_SAMPLES = 10  # before each broadcast
 SETTLE_S = 0.5  # seconds after the last wake in which late requests still count for the broadcast
 
 Say = Callable[[str], None]
@@ -64,10 +64,9 @@ class Scale:
     tcp: int = 0
     streams: int = 0
 
-    @property
-    def floor_ms(self) -> float:
-        """Median of all samples of the floor."""
-        return statistics.median(sample for broadcast in self.broadcasts for sample in broadcast.floor_ms)
+    def floor_ms(self, share: float) -> float:
+        """A percentile over all samples of the floor."""
+        return percentile([sample for broadcast in self.broadcasts for sample in broadcast.floor_ms], share)
 
     @property
     def mib_per_conversation(self) -> float:
