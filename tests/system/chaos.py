@@ -25,8 +25,8 @@ from system.scene import Caller, rows
 BOARDS = ("chaos-a", "chaos-b", "chaos-c")
 SETTLE = 60.0  # seconds for everybody to be told of everything once the faults are over
 TICKET_EVERY = 1.5  # seconds, on average
-TICKETS = 150
-"""How many are made at most, about: what is known of open tickets takes memory, which shall not look like a leak."""
+OPEN = 10
+"""Tickets of a board that stay open, about: what is known of open tickets takes memory, which shall not look like a leak."""
 
 
 class Model(Caller):
@@ -83,6 +83,10 @@ class Model(Caller):
             self.take()
             self.arm()
 
+    def knows(self, ticket: str) -> bool:
+        """Whether it was told of this ticket."""
+        return any(event["ticket_id"] == ticket for event in self.events)
+
     def check(self, tickets: list[str]) -> None:
         """It was told of these tickets in their order and of no other, and no request of it was answered twice."""
         assert [event["ticket_id"] for event in self.events] == tickets, self.name
@@ -114,10 +118,7 @@ class Model(Caller):
 class World:
     """A Central behind a fault proxy, a home, and models; all of it can be hurt."""
 
-    def __init__(
-        self, central: Central, proxy: Proxy, home: Home, models: int, seed: int, seconds: float = 0.0
-    ) -> None:
-        """`seconds`: how long it will last, about."""
+    def __init__(self, central: Central, proxy: Proxy, home: Home, models: int, seed: int) -> None:
         self.central, self.proxy, self.home = central, proxy, home
         self.dice = random.Random(seed)
         self.story: list[str] = []
@@ -126,7 +127,7 @@ class World:
             central.create_board(board, {"ann": "member"})
         self.token = central.mint("ann", "board:read board:write", lifetime=24 * 3600)
         self._next_ticket = 0.0
-        self._ticket_every = max(TICKET_EVERY, seconds / TICKETS)
+        self._open: dict[str, list[str]] = {board: [] for board in BOARDS}
         self.models = [Model(self, number) for number in range(models)]
 
     def run(self, seconds: float, faults: "dict[Fault, int]") -> None:
@@ -149,12 +150,26 @@ class World:
             for model in self.models:
                 model.pump()
             if time.monotonic() >= self._next_ticket:
-                self._next_ticket = time.monotonic() + self.dice.uniform(0, 2 * self._ticket_every)
+                self._next_ticket = time.monotonic() + self.dice.uniform(0, 2 * TICKET_EVERY)
                 with contextlib.suppress(OSError, ToolFailed):  # Central may be away; what it has is asked at the end
-                    self.central.create_ticket(self.dice.choice(BOARDS), "in the chaos")
+                    self._make_ticket(self.dice.choice(BOARDS))
             if time.monotonic() >= end:
                 return
             time.sleep(0.01)
+
+    def _make_ticket(self, board: str) -> None:
+        """One more, and the oldest is cancelled once everybody was told of it."""
+        open_here = self._open[board]
+        open_here.append(self.central.create_ticket(board, "in the chaos"))
+        if len(open_here) > OPEN and all(model.knows(open_here[0]) for model in self.models if model.board == board):
+            self.central.call(
+                self.central.admin,
+                "ticket_cancel",
+                board_id=board,
+                agent_name="boss",
+                ticket_id=open_here.pop(0),
+                reason="it has made its noise",
+            )
 
     def tickets(self, board: str) -> list[str]:
         """All tickets of a board, in the order in which they were made."""

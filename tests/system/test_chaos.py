@@ -75,7 +75,7 @@ def test_whatever_happens_each_event_comes_once_and_nothing_is_left(
     with capsys.disabled() if IS_SOAK else contextlib.nullcontext():
         print(f"seed {SEED}")
     with Central() as central, Proxy(central.port) as proxy:
-        world = World(central, proxy, home, CONVERSATIONS, SEED, SECONDS)
+        world = World(central, proxy, home, CONVERSATIONS, SEED)
         world.run(SECONDS * WARM if IS_SOAK else SECONDS, FAULTS)
         if IS_SOAK:
             world.live(5.0)
