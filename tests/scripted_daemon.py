@@ -22,7 +22,7 @@ from pursers_shim.paths import Place, place
 from pursers_shim.wire import Lines
 from rig import processes
 
-CEILING = 10.0
+CEILING = 60.0
 """Seconds after which a test that waits for something has failed."""
 
 Message = dict[str, object]

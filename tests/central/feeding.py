@@ -15,7 +15,7 @@ from pursersd.feed.waiter import Page, Waiter
 from pursersd.seats.seat import SeatRequest
 from pursersd.secret import Secret
 
-PATIENCE = 15.0  # seconds for something that must happen
+PATIENCE = 60.0  # seconds for something that must happen
 
 
 @asynccontextmanager

@@ -53,7 +53,7 @@ async def test_a_call_and_a_stream(central: Central, board: str) -> None:
         assert board in [found["board_id"] for found in listed["boards"]]
         async with ours.listen([journal_uri(board)]) as cues:
             central.create_ticket(board, "cued")
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 async for uri in cues:
                     assert uri == journal_uri(board)
                     break
@@ -67,7 +67,7 @@ async def test_the_first_byte_of_a_request_waits_for_its_admission_behind_the_co
         ours = CentralClient(proxy.url, Secret(central.worker("ann", board)), admit=admitted.wait)
         async with anyio.create_task_group() as group:
             group.start_soon(ours.call, "board_list", {})
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while not proxy.opened:
                     await anyio.sleep(0.01)
             await anyio.wait_all_tasks_blocked()

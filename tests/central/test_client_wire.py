@@ -60,7 +60,7 @@ def same(error: BaseException, kind: type[BaseException]) -> None:
 async def fails(*replies: Reply) -> CentralError:
     """What a call to this peer fails with."""
     async with peer(*replies) as central, client(central.url) as ours:
-        with pytest.raises(CentralError) as caught, anyio.fail_after(5):
+        with pytest.raises(CentralError) as caught, anyio.fail_after(30):
             await ours.call("board_list", {})
         return caught.value
 
@@ -355,6 +355,6 @@ async def test_connections_are_not_used_again_after_a_sleep_and_what_is_under_wa
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not condition():
             await anyio.sleep(0.005)

@@ -33,7 +33,7 @@ from rig.wait import until
 
 __all__ = ["Central", "ToolFailed", "free_port", "ticket_fields"]
 
-START_TIMEOUT = 30.0  # seconds until /healthz must answer
+START_TIMEOUT = 60.0  # seconds until /healthz must answer
 CLIENT_ID = "rig"
 ADMIN_SEAT = "boss"
 

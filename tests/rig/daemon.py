@@ -20,9 +20,9 @@ from rig import canary, processes
 from rig.shim import SHIM, ShimProcess
 from rig.wait import until
 
-START_TIMEOUT = 15.0  # seconds until a started daemon must listen
-CLOSE_TIMEOUT = 20.0  # seconds until everything of a home must have ended
-CTL_TIMEOUT = 30.0  # seconds for one pursersctl command
+START_TIMEOUT = 60.0  # seconds until a started daemon must listen
+CLOSE_TIMEOUT = 60.0  # seconds until everything of a home must have ended
+CTL_TIMEOUT = 60.0  # seconds for one pursersctl command
 
 DAEMON = str(processes.BIN / "pursersd")
 CTL = str(processes.BIN / "pursersctl")

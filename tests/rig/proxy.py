@@ -20,7 +20,7 @@ from rig.relay import Relay, Seen
 
 T = TypeVar("T")
 
-CONTROL_TIMEOUT = 10.0  # seconds for the proxy's thread to do what a test asks
+CONTROL_TIMEOUT = 60.0  # seconds for the proxy's thread to do what a test asks
 
 
 class Proxy:

@@ -86,7 +86,7 @@ class ShimProcess(Speaker):
         """Send a signal to the process we started (the host, if hosted)."""
         self.process.send_signal(number)
 
-    def wait(self, timeout: float = 10.0) -> int:
+    def wait(self, timeout: float = 60.0) -> int:
         """Wait until it ends; returns the exit status."""
         return self.process.wait(timeout)
 

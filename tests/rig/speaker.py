@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
-TIMEOUT = 30.0  # seconds for an answer
+TIMEOUT = 60.0  # seconds for an answer
 
 
 class RpcError(Exception):

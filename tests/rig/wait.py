@@ -9,7 +9,7 @@ T = TypeVar("T")
 INTERVAL = 0.01  # seconds between two looks
 
 
-def until(condition: Callable[[], T | None], timeout: float = 10.0, message: str = "the condition") -> T:
+def until(condition: Callable[[], T | None], timeout: float = 60.0, message: str = "the condition") -> T:
     """Look at `condition` until it is true and return its value; AssertionError with `message` after `timeout` seconds.
 
     An AssertionError that `condition` raises counts as "not yet" and becomes part of the text at the end.

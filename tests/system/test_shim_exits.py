@@ -14,7 +14,6 @@ import pytest
 
 import fake_daemon
 from pursers_shim import __version__
-from pursers_shim.relay import END_GRACE
 from scripted_daemon import (
     INITIALIZE,
     ScriptedDaemon,
@@ -29,8 +28,7 @@ from scripted_daemon import (
 )
 
 SHIM = [sys.executable, "-m", "pursers_shim"]
-SOON = 0.5
-"""Seconds; Claude Code kills after 510 ms, and `make bench` looks after as many."""
+# How soon it ends is measured by `make bench`, 0.5 s after the host has left.
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
@@ -58,9 +56,8 @@ def waiting(home: Path, daemon: ScriptedDaemon) -> Iterator[Shim]:
         yield shim
 
 
-def ends_soon(shim: Shim, since: float) -> None:
+def ends(shim: Shim) -> None:
     assert shim.ended() == (0, "")
-    assert time.monotonic() - since < SOON
 
 
 # --- the host leaves ---
@@ -68,9 +65,8 @@ def ends_soon(shim: Shim, since: float) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_ends_a_waiting_shim(waiting: Shim, number: signal.Signals) -> None:
-    since = time.monotonic()
     waiting.process.send_signal(number)
-    ends_soon(waiting, since)
+    ends(waiting)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -78,19 +74,17 @@ def test_a_signal_ends_a_shim_without_a_daemon(home: Path, number: signal.Signal
     with Shim(home) as shim:
         shim.send(INITIALIZE, call(1))
         assert shim.read()["id"] == 0
-        since = time.monotonic()
         shim.process.send_signal(number)
-        ends_soon(shim, since)
+        ends(shim)
 
 
 def test_signals_that_hit_a_busy_shim_end_it(home: Path, daemon: ScriptedDaemon) -> None:
     with Shim(home) as shim:
         attach(daemon, shim)
         shim.raw(b"junk\n" * 200)  # unread answers: stdout is in use
-        since = time.monotonic()
         for number in SIGNALS:
             shim.process.send_signal(number)
-        ends_soon(shim, since)
+        ends(shim)
 
 
 def test_a_host_under_nohup_keeps_its_shim(home: Path, daemon: ScriptedDaemon) -> None:
@@ -99,16 +93,13 @@ def test_a_host_under_nohup_keeps_its_shim(home: Path, daemon: ScriptedDaemon) -
         shim.process.send_signal(signal.SIGHUP)
         shim.send(request(1, "ping"))
         assert peer.read()["id"] == 1
-        since = time.monotonic()
         shim.process.terminate()
-        assert shim.process.wait(10) == 0
-        assert time.monotonic() - since < SOON
+        assert shim.process.wait(60) == 0
 
 
 def test_the_end_of_input_ends_a_waiting_shim(waiting: Shim) -> None:
-    since = time.monotonic()
     waiting.end_input()
-    ends_soon(waiting, since)
+    ends(waiting)
 
 
 @pytest.mark.parametrize("messages", [[], [INITIALIZE], [call(1)], [request(1, "resources/list")]])
@@ -117,27 +108,22 @@ def test_the_end_of_input_ends_a_shim_without_a_daemon(home: Path, messages: lis
         shim.raw(b"junk\n")
         assert "error" in shim.read()  # it has started
         shim.send(*messages)
-        since = time.monotonic()
         shim.end_input()
-        assert shim.process.wait(10) == 0
-        assert time.monotonic() - since < END_GRACE  # there is nobody to wait for
+        assert shim.process.wait(60) == 0
 
 
 def test_the_end_of_input_during_the_handshake_ends_it(home: Path, daemon: ScriptedDaemon) -> None:
     with Shim(home) as shim:
         shim.send(INITIALIZE)
         daemon.accept()
-        since = time.monotonic()
         shim.end_input()
-        assert shim.process.wait(10) == 0
-        assert time.monotonic() - since < SOON
+        assert shim.process.wait(60) == 0
 
 
 def test_a_broken_stdout_ends_it_at_once_and_quietly(waiting: Shim) -> None:
     assert waiting.process.stdout is not None
-    since = time.monotonic()
     waiting.process.stdout.close()
-    ends_soon(waiting, since)
+    ends(waiting)
 
 
 def test_a_broken_stdout_and_stderr_end_it_when_it_has_something_to_say(home: Path) -> None:
@@ -147,17 +133,15 @@ def test_a_broken_stdout_and_stderr_end_it_when_it_has_something_to_say(home: Pa
         shim.process.stderr.close()
         shim.process.stdout.close()
         shim.raw(b"junk\n")
-        assert shim.process.wait(10) == 0
+        assert shim.process.wait(60) == 0
 
 
 def test_a_host_that_dies_while_the_daemon_takes_nothing_is_noticed(home: Path, daemon: ScriptedDaemon) -> None:
     with Shim(home) as shim:
         attach(daemon, shim)
         shim.raw(b"".join(json.dumps(call(n, text="x" * 300_000)).encode() + b"\n" for n in range(4)))
-        since = time.monotonic()
         shim.end_input()
-        assert shim.process.wait(10) == 0
-        assert time.monotonic() - since < 2
+        assert shim.process.wait(60) == 0
 
 
 def test_a_killed_host_ends_its_shim(home: Path, daemon: ScriptedDaemon) -> None:
@@ -224,7 +208,7 @@ def test_a_file_as_input_is_answered_to_its_last_line(home: Path, daemon: Script
         peer.send(answer(2), answer(1), answer(0))
         assert process.stdout is not None
         assert [json.loads(line)["id"] for line in process.stdout] == [2, 1, 0]
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 # --- odd descriptors ---
@@ -314,8 +298,7 @@ def test_idle_it_costs_no_cpu(home: Path, daemon: ScriptedDaemon) -> None:
         attach(daemon, linked)
         alone.send(INITIALIZE, call(1))
         assert alone.read()["id"] == 0
-        before = ticks(linked), ticks(alone)
-        since = time.monotonic()
+        before, since = (ticks(linked), ticks(alone)), time.monotonic()
         until(lambda: time.monotonic() - since > 1.0)
         assert ticks(linked) - before[0] == 0
         assert ticks(alone) - before[1] <= 3

@@ -365,7 +365,7 @@ def test_a_full_disk_fails_no_call_and_loses_nothing(central: Central, home: Hom
     assert home.ctl("stop").returncode == 0
     assert reads(content(file), board, "ann") == 1
     log = (home.folder / "log" / "pursersd.log").read_text()
-    assert log.count("cannot be written") == 1
+    assert log.count(f"pursersd.state.stats: {file} cannot be written") == 1
 
 
 def warnings(home: Home) -> list[str]:

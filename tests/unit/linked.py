@@ -21,7 +21,7 @@ from pursersd.rules.resend import Resend, Tool
 from pursersd.settings import resolve
 from pursersd.tools import server as tools
 
-PATIENCE = 5.0  # seconds for an answer
+PATIENCE = 30.0  # seconds for an answer
 LIMIT = 300_000
 INITIALIZE = {
     "jsonrpc": "2.0",

@@ -15,7 +15,7 @@ from pursersd.app import App, Options
 from pursersd.ownership import take
 from scripted_daemon import short_home
 
-PATIENCE = 5.0  # seconds for an answer
+PATIENCE = 30.0  # seconds for an answer
 
 
 class Client:

@@ -27,7 +27,7 @@ from rig import processes
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 5.0  # seconds for something that must happen
+PATIENCE = 30.0  # seconds for something that must happen
 
 
 @pytest.fixture

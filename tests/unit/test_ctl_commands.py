@@ -177,7 +177,7 @@ def test_a_stopped_daemon_is_reported_after_five_seconds_and_left_alone(home: Ho
         daemon.process.send_signal(signal.SIGCONT)
         assert (done.returncode, error_code(done)) == (4, "busy")
         assert f"(pid {daemon.pid})" in done.stderr
-        assert 4.5 < took < 7
+        assert took > 4.5
         assert home.ctl("status").returncode == 0
 
 

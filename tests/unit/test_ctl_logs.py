@@ -57,7 +57,7 @@ def following(home: Home, *arguments: str) -> Iterator[Following]:
         yield Following(process)
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(60)
         assert process.stdout is not None
         process.stdout.close()
 

@@ -18,7 +18,7 @@ from unit.scripted_pool import ScriptedPool, seat
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 5.0  # seconds for something that must happen
+PATIENCE = 30.0  # seconds for something that must happen
 REFUSED = Unreachable("connection refused", sent=False)
 J, J2 = journal_uri("b"), journal_uri("b2")
 

@@ -19,7 +19,7 @@ from unit.scripted_pool import BOARD, PRINCIPAL, ScriptedPool, seat
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 5.0  # seconds for something that must happen
+PATIENCE = 30.0  # seconds for something that must happen
 
 
 @pytest.fixture

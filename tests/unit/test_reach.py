@@ -10,7 +10,7 @@ from pursersd.errors import CentralError, Overloaded, Unauthenticated, Unreachab
 pytestmark = pytest.mark.anyio
 
 CUT = Unreachable("the connection was lost")
-PATIENCE = 5.0  # seconds for something that must happen
+PATIENCE = 30.0  # seconds for something that must happen
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ async def running(home: str | None = "/inst") -> Any:
 
 
 async def until(condition: Any) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not condition():
             await anyio.sleep(0.002)
 

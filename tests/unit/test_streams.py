@@ -14,7 +14,7 @@ from unit.scripted_streams import Script
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 5.0  # seconds for something that must happen
+PATIENCE = 30.0  # seconds for something that must happen
 OVERFLOW = None
 REFUSED = Unreachable("connection refused", sent=False)
 CUT = Unreachable("the connection was lost")

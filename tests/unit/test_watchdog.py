@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import anyio
@@ -17,7 +16,7 @@ from rig import processes
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 5.0  # seconds in which a death must be noticed
+PATIENCE = 30.0  # seconds in which a death must be noticed
 HAS_PIDFD = hasattr(os, "pidfd_open")
 
 
@@ -48,8 +47,8 @@ def help_of_the_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
         raise OSError(24, "Too many open files")
 
     kind: str = request.param
-    if kind != "kernel":
-        monkeypatch.setattr(watchdog, "POLL", 0.01)
+    is_told = kind == "kernel" and HAS_PIDFD
+    monkeypatch.setattr(watchdog, "POLL", 10 * PATIENCE if is_told else 0.01)
     if kind == "refused":
         monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
     if kind == "missing":
@@ -78,12 +77,9 @@ async def test_a_death_is_noticed_even_if_nobody_buries_it(
         tasks.start_soon(watch, known(child))
         await anyio.wait_all_tasks_blocked()
         assert not noticed.is_set()
-        began = time.monotonic()
         child.kill()
         with anyio.fail_after(PATIENCE):
             await noticed.wait()
-        if help_of_the_kernel == "kernel" and HAS_PIDFD:
-            assert time.monotonic() - began < watchdog.POLL  # told, not looked for
     assert len(os.listdir("/dev/fd")) == descriptors
 
 
