@@ -268,7 +268,7 @@ def test_a_pending_call_survives_the_loss_of_the_link_and_is_answered_once(daemo
     assert resume.pop("idle_s") >= 0
     assert resume == {"conversation": "c-1", "daemon_epoch": 1, "link_epoch": 1}
     assert pending["id"] == 7
-    assert 0 <= pending["age_s"] < 10
+    assert 0 <= pending["age_s"] < 60
     assert second.read() == call(7, timeout_s=60)
     second.send(answer(7, events=[1]), answer(7, events=[2]))
     assert shim.read() == answer(7, events=[1])
