@@ -181,7 +181,7 @@ class World:
                 "ticket_list",
                 board_id=board,
                 agent_name="boss",
-                limit=500,
+                limit=50,  # of more, Central shortens the last ones
                 include_closed=True,
                 **more,
             )
