@@ -251,11 +251,14 @@ def test_a_daemon_that_came_up_before_it_ended_is_started_again_sooner(starts: S
     assert 4 < clock.until_started() <= record.RESTART_LAST + 0.0625
 
 
-def test_a_crash_loop_is_told_with_the_last_words_and_when_the_next_start_comes(starts: Starts) -> None:
+def test_a_crash_loop_is_told_with_the_last_words_and_when_the_next_start_comes(
+    starts: Starts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (starts.root / "broken").write_text("pursersd: the epoch is damaged\n")
     clock = Clock(starts, time.time() - 0.6)  # of which the first pauses take all
     for _ in range(record.LOOP):
         clock.until_started()
+    monkeypatch.setattr(record, "RESTART_FIRST", record.RESTART_LAST_FAILED)  # the next one does not come while we ask
     dialer = Dialer(starts.environ)
     assert dialer.attempt() is None
     trouble = dialer.trouble()
