@@ -86,6 +86,11 @@ CROSSING = {
         "pursersd.rules.bridge_files",
         "pursersd.rules.stats",
         "pursersd.rules.stats_document",
+        # What outlived its host is found without a daemon, too.
+        "pursersd.conversation.identity",
+        "pursersd.rules.hosting",
+        "pursersd.rules.reaping",
+        "pursersd.rules.server_command",
     ),
     "pursers_shim": (),
 }

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pursers_shim import __version__
-from pursersctl import client, doors, output
+from pursersctl import client, doors, output, sweep_command
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.logs import logs
 from pursersctl.ps import ended, ps
@@ -255,6 +255,9 @@ def forget_command(
         raise typer.BadParameter(f"{role!r} is not one of {', '.join(doors.ROLES)}.", param_hint="--role")
     with output.reporting(prefix=doors.PREFIX):
         doors.forget(client.where(os.environ), os.environ, board, role, state_dir)
+
+
+sweep_command.command_of(app)
 
 
 def main() -> None:

@@ -95,7 +95,7 @@ def behind(pid: object, started: object) -> tuple[ProcessIdentity | None, tuple[
     if parent is None:
         return _departed(pid, started), ()
     wrappers: list[ProcessIdentity] = []
-    while _is_wrapper(parent.name) and len(wrappers) < DEPTH:
+    while is_wrapper(parent.name) and len(wrappers) < DEPTH:
         above = _parent(parent)
         if above is None:
             break
@@ -104,7 +104,8 @@ def behind(pid: object, started: object) -> tuple[ProcessIdentity | None, tuple[
     return parent, tuple(wrappers)
 
 
-def _is_wrapper(name: str) -> bool:
+def is_wrapper(name: str) -> bool:
+    """Whether a program of this name stands between a host and its server."""
     return name in WRAPPERS or name.startswith("npm ")  # as npx calls itself
 
 
