@@ -49,6 +49,7 @@ LAYERS = {
     "pursersd.seats": 14,
     "pursersd.feed": 15,
     "pursersd.waits": 16,
+    "pursersd.door_check": 14,
     "pursersd.door_join": 16,
     "pursersd.conversation": 17,
     "pursersd.tools": 18,
@@ -91,6 +92,11 @@ CROSSING = {
         "pursersd.rules.hosting",
         "pursersd.rules.reaping",
         "pursersd.rules.server_command",
+        # And what may be wrong.
+        "pursersd.door_check",
+        "pursersd.health",
+        "pursersd.rules.door",
+        "pursersd.state.epoch",
     ),
     "pursers_shim": (),
 }

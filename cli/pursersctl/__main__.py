@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pursers_shim import __version__
-from pursersctl import client, doors, output, sweep_command
+from pursersctl import client, doctor_command, doors, output, sweep_command
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.logs import logs
 from pursersctl.ps import ended, ps
@@ -257,6 +257,7 @@ def forget_command(
         doors.forget(client.where(os.environ), os.environ, board, role, state_dir)
 
 
+doctor_command.command_of(app)
 sweep_command.command_of(app)
 
 

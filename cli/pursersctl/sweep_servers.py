@@ -2,9 +2,11 @@
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import psutil
 
@@ -45,7 +47,8 @@ class Judged:
 
 def servers(*, now: Callable[[], float] = time.time) -> list[Server]:
     """All that run, the oldest first. Those of other users, zombies and what ends meanwhile are left out."""
-    found = [server for process in psutil.process_iter() if (server := _server(process, now)) is not None]
+    connections = _Connections()
+    found = [server for one in psutil.process_iter() if (server := _server(one, connections, now)) is not None]
     return sorted(found, key=lambda server: (-server.age_s, server.process.pid))
 
 
@@ -115,7 +118,7 @@ def process_of(pid: int) -> Process | None:
         return None
 
 
-def _server(process: psutil.Process, now: Callable[[], float]) -> Server | None:
+def _server(process: psutil.Process, connections: "_Connections", now: Callable[[], float]) -> Server | None:
     try:
         if os.getuid() not in (process.uids().real, process.uids().effective):
             return None
@@ -129,18 +132,33 @@ def _server(process: psutil.Process, now: Callable[[], float]) -> Server | None:
             found,
             max(0.0, now() - process.create_time()),
             process.memory_info().rss,
-            _connections(process),
+            connections.of(process),
         )
     except (psutil.Error, OSError):
         return None
 
 
-def _connections(process: psutil.Process) -> tuple[str, ...]:
-    try:
-        found = process.net_connections(kind="tcp")
-    except psutil.AccessDenied:
-        return ()
-    return tuple(sorted(f"{end.raddr.ip}:{end.raddr.port}" for end in found if end.raddr and end.status != "LISTEN"))
+class _Connections:
+    """The TCP connections of all processes, listed once and only if somebody asks: the list may be long."""
+
+    def of(self, process: psutil.Process) -> tuple[str, ...]:
+        """The addresses that a process is connected to."""
+        try:
+            found = self._of_all[process.pid] if self._of_all is not None else process.net_connections(kind="tcp")
+        except psutil.AccessDenied:
+            return ()
+        return tuple(sorted(f"{end.raddr.ip}:{end.raddr.port}" for end in found if end.raddr))
+
+    @cached_property
+    def _of_all(self) -> dict[int | None, list[Any]] | None:
+        """By process; None where only root may list them all (macOS)."""
+        found: dict[int | None, list[Any]] = defaultdict(list)
+        try:
+            for end in psutil.net_connections(kind="tcp"):
+                found[end.pid].append(end)
+        except psutil.AccessDenied:
+            return None
+        return found
 
 
 def _ancestors(server: Process) -> tuple[tuple[Process, ...], Process | None]:

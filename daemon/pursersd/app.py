@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
-import platformdirs
 from anyio.abc import SocketListener, TaskGroup
 
 from pursers_shim import wire
 from pursersd import __version__
-from pursersd.api import Warning
+from pursersd.api import Warning, state_folder
 from pursersd.control import Control
 from pursersd.conversation.naming import Naming
 from pursersd.conversation.registry import Conversations
@@ -68,7 +67,7 @@ class App:
         self._ownership = ownership
         self._options = options
         home = ownership.place.home
-        naming = Naming(Names(_state_folder(home) / "names.json"))
+        naming = Naming(Names(Path(state_folder(home), "names.json")))
         self._doors = DoorFolders(home)
         self._fence: Fence | None = None
         self._centrals = Centrals(naming, self._admit)
@@ -85,7 +84,7 @@ class App:
         Raises OwnershipError when the state folder cannot be used, and at the end if we are not the daemon any more.
         """
         place = self._ownership.place
-        state = _state_folder(place.home)
+        state = Path(state_folder(place.home))
         epoch = raise_epoch(state)
         self._fence = Fence(self._ownership, state, epoch)
         descriptors = Descriptors()
@@ -192,7 +191,3 @@ async def _log_warnings(control: Control) -> None:
         for warning in ended:
             log.info("warning %s is over: %s", warning.code, warning.text)
         known = present
-
-
-def _state_folder(home: str | None) -> Path:
-    return Path(home, "state") if home else Path(platformdirs.user_state_dir("pursersd", appauthor=False))

@@ -26,6 +26,10 @@ class Secret:
         """A short name that tells two credentials apart and gives neither away."""
         return fingerprint(self._text)
 
+    def blanked_in(self, text: str) -> str:
+        """`text` without this credential."""
+        return text.replace(self._text, "<secret>") if self._text else text
+
     def __repr__(self) -> str:
         return f"<secret {self.fingerprint}>"
 

@@ -381,3 +381,12 @@ def log_file(home: str | None) -> str:
     import platformdirs  # here, because most control commands do not need it
 
     return platformdirs.user_log_dir("pursersd", appauthor=False) + "/pursersd.log"
+
+
+def state_folder(home: str | None) -> str:
+    """Where that daemon keeps its epoch and its names. Creates nothing."""
+    if home is not None:
+        return home + "/state"
+    import platformdirs
+
+    return platformdirs.user_state_dir("pursersd", appauthor=False)

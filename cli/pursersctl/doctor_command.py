@@ -1,0 +1,33 @@
+"""The command line of `pursersctl doctor`."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+
+def command_of(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command("doctor")
+    def doctor_command(
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")] = False,
+        bundle: Annotated[
+            str | None,
+            typer.Option("--bundle", metavar="FILE", help="Also write a .tar.gz or .zip to hand on; without secrets."),
+        ] = None,
+    ) -> None:
+        """Say what is wrong and how to repair it. Starts nothing and changes nothing; needs no daemon.
+
+        \b
+        Examples:
+          pursersctl doctor
+          pursersctl doctor --bundle /tmp/pursersd.tar.gz
+          pursersctl doctor --json | jq '.findings[] | select(.result != "pass")'
+        """
+        if bundle is not None and not bundle.endswith((".tar.gz", ".tgz", ".zip")):
+            raise typer.BadParameter("FILE must end with .tar.gz, .tgz or .zip.", param_hint="--bundle")
+        from pursersctl.doctor import doctor  # here, because what it looks with costs other commands time
+
+        sys.exit(doctor(os.environ, bundle=bundle, as_json=as_json))
