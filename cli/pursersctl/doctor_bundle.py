@@ -20,7 +20,7 @@ from pursers_shim import __version__
 from pursersctl import client, doctor_shown, sweep
 from pursersctl.doctor_install import NEEDED
 from pursersctl.doctor_patient import Patient
-from pursersctl.errors import CommandError, Failed, NotRunning
+from pursersctl.errors import CommandError, Failed
 from pursersctl.found import Doctor, Finding, Sweep
 from pursersctl.redaction import Redaction, is_secret, named_secrets
 from pursersctl.render import plain
@@ -100,25 +100,19 @@ def _environment(who: Patient) -> Iterator[Part]:
 
 def _daemon(who: Patient) -> Iterator[Part]:
     """What the daemon says of itself, of its conversations, and where each of their settings came from."""
-    for verb in VERBS:
-        yield from _asked(who, verb, f"daemon/{verb}", {})
+    rows: list[api.SeatRow] = []
     try:
-        rows = client.read(client.ask(who.place, "ps", timeout=ASK_TIMEOUT), api.Ps).seats
-    except CommandError:
-        return  # the questions above have said why
-    for row in rows:
-        yield from _asked(who, "conversation", f"conversations/{row.conversation}", {"which": row.conversation})
-
-
-def _asked(who: Patient, verb: str, name: str, params: dict[str, object]) -> Iterator[Part]:
-    try:
-        answer = client.ask(who.place, verb, params, timeout=ASK_TIMEOUT)
-        yield f"{name}.json", msgspec.json.format(answer, indent=2).decode()
-    except NotRunning as error:
-        if verb == VERBS[0]:
-            yield "daemon/none.txt", f"{error}\n"
-    except CommandError as error:
-        yield f"{name}.error.txt", f"{error}\n"
+        for verb in VERBS:
+            answer = client.ask(who.place, verb, timeout=ASK_TIMEOUT)
+            yield f"daemon/{verb}.json", _indented(answer)
+            if verb == "ps":
+                rows = client.read(answer, api.Ps).seats
+        for row in rows:
+            with contextlib.suppress(Failed):  # it has ended meanwhile
+                answer = client.ask(who.place, "conversation", {"which": row.conversation}, timeout=ASK_TIMEOUT)
+                yield f"conversations/{row.conversation}.json", _indented(answer)
+    except CommandError as error:  # one that hangs is not asked again
+        yield "daemon/error.txt", f"{error}\n"
 
 
 def _logs(who: Patient) -> Iterator[Part]:
@@ -191,7 +185,11 @@ def _end(path: str, limit: int = LOG_LIMIT) -> str | None:
 
 
 def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    return _indented(msgspec.json.encode(value))
+
+
+def _indented(document: bytes) -> str:
+    return msgspec.json.format(document, indent=2).decode() + "\n"
 
 
 def _tar(parts: list[tuple[str, bytes]]) -> bytes:

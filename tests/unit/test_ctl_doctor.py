@@ -1,0 +1,271 @@
+"""pursersctl doctor: what it shows, compared with template files; each check on real files; checks that hang or fail."""
+
+import os
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from pursersctl import doctor as command
+from pursersctl import doctor_daemon, doctor_doors, doctor_folders, doctor_install
+from pursersctl.doctor_doors import Examined
+from pursersctl.doctor_patient import Patient, advised, doubtful, ill, patient, well
+from pursersctl.doctor_shown import doctor as shown
+from pursersctl.found import Doctor, Finding
+from pursersctl.render import plain
+from pursersd import api
+from pursersd.door_check import DoorCheck
+from pursersd.rules.door import decode
+from rig import doors as rig_doors
+from rig.daemon import Home
+
+DATA = Path(__file__).parents[1] / "data"
+
+FINDINGS = [
+    well("python", "Python 3.12.3 at /home/me/.local/share/pipx/venvs/pursersd/bin/python"),
+    doubtful(
+        "programs",
+        "not on PATH but in /home/me/.local/share/pipx/venvs/pursersd/bin: pursersd, pursers-shim",
+        "Give hosts the full path /home/me/.local/share/pipx/venvs/pursersd/bin/pursers-shim, or run: pipx ensurepath",
+    ),
+    well("socket", "/tmp/pursersd-1000/pursersd.sock is served: pursersd (pid 20400) holds the lock"),
+    well("central", "http://127.0.0.1:8766/mcp answers", of="http://127.0.0.1:8766/mcp"),
+    ill(
+        "door",
+        "my-board worker: Central does not take the token of door-my-board-worker-v1: it expired 2h ago",
+        doctor_doors.RENEW,
+        of="my-board worker",
+    ),
+    well("orphans", "every bridge and shim that runs may have a host"),
+]
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as home:
+        yield home
+
+
+@pytest.fixture
+def who(home: Home) -> Patient:
+    return patient(home.environment(role=None))
+
+
+def results(findings: Iterable[Finding]) -> list[str]:
+    return [finding.result for finding in findings]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_what_it_shows(width: int) -> None:
+    answer = Doctor(result="fail", findings=FINDINGS, bundle="/tmp/pursersd.tar.gz")
+    assert plain(shown(answer, width)) == (DATA / f"ctl_doctor_{width}.txt").read_text(encoding="utf-8")
+
+
+def test_it_fits() -> None:
+    short = [well("central", "word " * 60), ill("door", "word " * 40, "word " * 40)]
+    for width in (60, 80, 120):
+        lines = plain(shown(Doctor(result="fail", findings=short), width)).splitlines()
+        assert all(cell_len(line) <= width for line in lines)
+
+
+def test_a_check_that_hangs_or_fails_holds_up_no_other(who: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", lambda told: printed.append(told.exc_value))
+    release = threading.Event()
+
+    def hangs(_: Patient) -> Iterator[Finding]:
+        release.wait(60)
+        yield well("hangs", "too late")
+
+    def fails(_: Patient) -> Iterator[Finding]:
+        yield well("fails", "this is lost")
+        raise ZeroDivisionError
+
+    def works(_: Patient) -> list[Finding]:
+        return [well("works", "well")]
+
+    found = command.examine(who, (("hangs", hangs), ("fails", fails), ("works", works)), limit=0.5)
+    release.set()
+    assert [(finding.check, finding.result) for finding in found] == [
+        ("hangs", "fail"),
+        ("fails", "fail"),
+        ("works", "pass"),
+    ]
+    assert "did not end within" in found[0].text
+    assert "failed itself" in found[1].text
+    assert [type(error) for error in printed] == [ZeroDivisionError]
+
+
+@pytest.mark.parametrize(
+    ("findings", "result", "code"),
+    [(FINDINGS[:1], "pass", 0), (FINDINGS[:2], "warn", 1), (FINDINGS, "fail", 2), ([], "pass", 0)],
+)
+def test_the_worst_decides(findings: list[Finding], result: str, code: int) -> None:
+    assert command.worst(findings) == result
+    assert command.EXIT[command.worst(findings)] == code
+
+
+def test_texts_are_parted_into_fact_and_advice() -> None:
+    assert advised("It is open. Run: chmod 700 x", "-") == ("It is open", "Run: chmod 700 x")
+    assert advised("It hangs. It is busy.\nSee: logs", "-") == ("It hangs. It is busy", "See: logs")
+    assert advised("It is gone.", "look") == ("It is gone", "look")
+
+
+def test_a_home_that_cannot_work_is_one_finding_among_others() -> None:
+    for bad in ("/tmp/" + "x" * 200, "relative"):
+        found = list(doctor_folders.runtime_folder(patient({"PURSERSD_HOME": bad})))
+        assert results(found) == ["fail"]
+
+
+def test_a_runtime_folder_that_is_open_to_others(who: Patient) -> None:
+    folder = Path(who.place.folder)
+    folder.mkdir(mode=0o755)
+    (found,) = doctor_folders.runtime_folder(who)
+    assert (found.result, found.action) == ("fail", f"Run: chmod 700 {folder}")
+    folder.chmod(0o700)
+    assert results(doctor_folders.runtime_folder(who)) == ["pass"]
+
+
+def test_what_lies_at_the_socket(who: Patient) -> None:
+    Path(who.place.folder).mkdir(mode=0o700)
+    assert results(doctor_folders.socket_and_lock(who)) == ["pass"]
+    Path(who.place.socket).write_text("mine")
+    (found,) = doctor_folders.socket_and_lock(who)
+    assert (found.result, found.text) == ("fail", f"{who.place.socket} is no socket")
+    Path(who.place.socket).unlink()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(who.place.socket)
+    (found,) = doctor_folders.socket_and_lock(who)
+    assert (found.result, "takes the place of the socket that was left" in found.text) == ("pass", True)
+
+
+def test_a_daemon_that_was_stopped_or_did_not_start(who: Patient) -> None:
+    Path(who.place.folder).mkdir(mode=0o700)
+    Path(who.place.stopped).touch()
+    (found,) = doctor_folders.socket_and_lock(who)
+    assert (found.result, found.action) == ("warn", "pursersctl start")
+    Path(who.place.starts).write_text("4 1000 0\nno room\n")
+    Path(who.place.start_log).write_text("pursersd: no room\n")
+    failed, stopped = doctor_folders.socket_and_lock(who)
+    assert (failed.result, stopped.result) == ("fail", "warn")
+    assert failed.text == "the last 4 starts of the daemon failed: pursersd: no room"
+
+
+def test_a_damaged_state(who: Patient) -> None:
+    folder = Path(api.state_folder(who.place.home))
+    folder.mkdir(mode=0o700)
+    (folder / "epoch").write_text("7\n")
+    (folder / "names.json").write_text("{}")
+    assert results(doctor_folders.state_folder(who)) == ["pass", "pass"]
+    (folder / "epoch").write_text("many")
+    (folder / "names.json").write_text("{")
+    found = list(doctor_folders.state_folder(who))
+    assert [(finding.subject, finding.result) for finding in found[2:]] == [("epoch", "fail"), ("names.json", "warn")]
+    folder.chmod(0o777)
+    assert next(iter(doctor_folders.state_folder(who))).action == f"chmod 700 {folder}"
+
+
+def test_a_folder_that_cannot_be_written(who: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(api.state_folder(who.place.home))
+    folder.mkdir()
+    real = os.statvfs(folder)
+    read_only = os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, *real[9:]))
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere else
+    assert f"{folder} is not writable" in next(iter(doctor_folders.state_folder(who))).text
+    monkeypatch.setattr(os, "statvfs", lambda _: read_only)
+    assert f"{folder} lies on a read-only file system" in next(iter(doctor_folders.state_folder(who))).text
+
+
+@pytest.mark.parametrize(("blocks", "inodes", "result"), [(0, 9, "fail"), (10**6, 0, "fail"), (9000, 9, "warn")])
+def test_a_disk_that_is_full(
+    who: Patient, monkeypatch: pytest.MonkeyPatch, blocks: int, inodes: int, result: str
+) -> None:
+    found = os.statvfs_result((4096, 4096, 10**7, blocks, blocks, 10**6, inodes, inodes, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
+    assert [one.result for one in doctor_folders.state_folder(who) if one.check == "disk"] == [result]
+
+
+def test_statistics(who: Patient) -> None:
+    assert results(doctor_folders.stats_file(who)) == ["pass"]
+    file = Path(who.place.home or "", "state", "bridge-stats.json")
+    file = Path(who.environ["PURSERS_BRIDGE_STATS"])
+    file.write_text("{")
+    (found,) = doctor_folders.stats_file(who)
+    assert (found.result, found.action) == ("warn", f"mv {file} {file}.damaged")
+    file.unlink()
+    os.mkfifo(file)  # reading it would hang
+    assert results(doctor_folders.stats_file(who)) == ["warn"]
+
+
+def test_doors_that_others_may_read(who: Patient, home: Home) -> None:
+    folder = home.folder / "state"
+    folder.mkdir(mode=0o700)
+    (folder / "doors.json").write_text('{"schema_version": 1, "doors": []}')
+    (folder / "doors.json").chmod(0o644)
+    found = [finding for finding in doctor_doors.doors(who) if finding.result == "warn"]
+    assert [finding.action for finding in found] == [f"chmod 600 {folder}/doors.json"]
+    (folder / "doors.json").write_text("{")
+    assert "fail" in results(doctor_doors.doors(who))
+
+
+DOOR = decode(rig_doors.packed(b="b"))
+GOOD = {"ahead_s": 0.2, "expires_s": 30 * 86400.0, "membership": "member", "has_push": True}
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        (DoorCheck(unreachable="nobody"), []),
+        (DoorCheck(**GOOD), ["pass", "pass", "pass"]),
+        (DoorCheck(**{**GOOD, "expires_s": 3600.0}), ["warn", "pass", "pass"]),
+        (DoorCheck(ahead_s=0.0, expires_s=-5.0, refused="401"), ["fail"]),
+        (DoorCheck(**{**GOOD, "membership": None, "has_push": False}), ["pass", "fail"]),
+        (DoorCheck(**{**GOOD, "membership": None, "unlisted": "503", "has_push": False}), ["pass", "fail"]),
+        (DoorCheck(**{**GOOD, "has_push": False, "no_push": "cap"}), ["pass", "pass", "warn"]),
+    ],
+)
+def test_a_door(check: DoorCheck, expected: list[str]) -> None:
+    assert results(doctor_doors.one_door(Examined(DOOR, check))) == expected
+
+
+@pytest.mark.parametrize(
+    ("ahead", "text"), [(90.0, "90 s ahead of"), (-120.0, "120 s behind"), (2.0, "agrees with"), (None, "nobody")]
+)
+def test_the_clock_is_that_of_the_central(ahead: float | None, text: str) -> None:
+    check = DoorCheck(unreachable="nobody answers" if ahead is None else None, ahead_s=ahead)
+    found = list(doctor_doors.centrals([Examined(DOOR, check), Examined(DOOR, check)]))
+    assert text in found[-1].text
+    assert len(found) == (1 if ahead is None else 2)  # one Central, however many doors
+
+
+def test_programs_of_another_version_or_none(tmp_path: Path, who: Patient) -> None:
+    for name, words in (("pursersd", "pursersd 0.0.9"), ("pursers-shim", "")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\n{f'echo {words}' if words else 'exit 1'}\n")
+        program.chmod(0o755)
+    own = str(Path(sys.executable).parent)
+    found = list(doctor_install.programs(Patient(who.place, {"PATH": f"{tmp_path}:{own}"}, "/")))
+    assert [(finding.subject, finding.result) for finding in found] == [("pursersd", "fail"), ("pursers-shim", "fail")]
+    assert "is version 0.0.9" in found[0].text
+    assert found[1].text == f"{tmp_path}/pursers-shim does not run"
+    (hidden,) = doctor_install.programs(Patient(who.place, {"PATH": "/nowhere"}, "/"))
+    assert (hidden.result, f"{own}/pursers-shim" in (hidden.action or "")) == ("warn", True)
+    (sound,) = doctor_install.programs(Patient(who.place, {"PATH": own}, "/"))
+    assert (sound.result, f"hosts start {own}/pursers-shim" in sound.text) == ("pass", True)
+
+
+def test_few_descriptors(who: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_daemon.resource, "getrlimit", lambda _: (256, 256))
+    assert [finding.result for finding in doctor_daemon.daemon(who)] == ["pass", "warn"]
+
+
+def test_nothing_of_it_made_a_file(who: Patient, home: Home) -> None:
+    for _, check in command.CHECKS:
+        list(check(who))
+    assert list(home.folder.rglob("*")) == []
+    assert stat.S_IMODE(home.folder.stat().st_mode) == 0o700
