@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from typer.main import get_command
 
-from pursersctl import printed
+from pursersctl import found, printed
 from pursersctl.__main__ import app
 from pursersctl.errors import Exit
 from pursersd import api
@@ -15,7 +15,7 @@ from pursersd import api
 DOCS = Path(__file__).parents[2] / "docs"
 STRUCTS = [
     kind
-    for module in (api, printed)
+    for module in (api, printed, found)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 ]
@@ -25,9 +25,9 @@ COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 def section(file: str, heading: str) -> str:
     """The text below a heading, up to the next one of any level."""
     text = (DOCS / file).read_text(encoding="utf-8")
-    found = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found, f"docs/{file} has no section {heading!r}"
-    return found[1]
+    match = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match, f"docs/{file} has no section {heading!r}"
+    return match[1]
 
 
 def first_column(text: str) -> list[str]:
@@ -49,6 +49,8 @@ def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
         ("`status --conversation`", api.ConversationStatus),
         ("`stats`", printed.Stats),
         ("`doors`", printed.DoorList),
+        ("`doctor`", found.Doctor),
+        ("`sweep`", found.Sweep),
     ],
 )
 def test_the_examples_are_true(heading: str, kind: type[msgspec.Struct]) -> None:
