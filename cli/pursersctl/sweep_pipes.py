@@ -3,6 +3,7 @@
 import os
 import select
 import socket
+import stat
 import struct
 import sys
 from collections import defaultdict
@@ -41,6 +42,7 @@ class Pipes:
             if entry.isdigit():
                 self._look_at(int(entry))
         self._peers = _peers()
+        self._names = _names()
 
     def readers(self, pid: int) -> Ends | None:
         """Who reads what this process writes, its stderr apart; None where that cannot be told.
@@ -63,36 +65,58 @@ class Pipes:
                 self._holders[mode, link].add(pid)
 
     def _others(self, pid: int, mode: Mode) -> Ends | None:
-        own = _OPPOSITE[mode]
         try:
             if os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net"):
                 return None  # sockets of another network namespace are not listed here
             found = _descriptors(pid)
         except OSError:
             return None
-        pids: set[int] = set()
-        is_unseen = on_terminal = False
-        for number, link in found.items():
-            if link == found.get("2") or own not in _modes(pid, number):
-                continue
-            ends = self._other_end(f"/proc/{pid}/fd/{number}", link, mode)
-            if ends is None:
-                return None
-            pids |= ends
-            is_unseen |= not ends and _is_held(f"/proc/{pid}/fd/{number}", link, mode, self._peers)
-            on_terminal |= number != "1" and link.startswith(("/dev/pts/", "/dev/tty"))
-        return Ends(tuple(sorted(pids - {pid})), is_unseen=is_unseen, on_terminal=on_terminal)
+        own = _OPPOSITE[mode]
+        used = {link: f"/proc/{pid}/fd/{number}" for number, link in found.items() if own in _modes(pid, number)}
+        lines = {link: self._line(path, link, mode) for link, path in used.items()}
+        if _UNKNOWN in lines.values():
+            return None
+        heard = {link: line for link, line in lines.items() if line is not None and line.pids != {pid}}
+        if heard.keys() - {found.get("2")}:
+            heard.pop(
+                found.get("2", ""), None
+            )  # stderr is inherited from whomever; it counts only if it is all there is
+        pids = {other for line in heard.values() for other in line.pids} - {pid}
+        at_terminal = (
+            link.startswith(("/dev/pts/", "/dev/tty")) for number, link in found.items() if number not in ("1", "2")
+        )
+        return Ends(tuple(sorted(pids)), any(line.is_unseen for line in heard.values()), any(at_terminal))
 
-    def _other_end(self, path: str, link: str, mode: Mode) -> set[int] | None:
-        """Who holds the other end of a descriptor; None where that cannot be told."""
+    def _line(self, path: str, link: str, mode: Mode) -> "_Line | None":
+        """Who is at the other end of a descriptor; None if it is no line to anybody, _UNKNOWN where nobody tells."""
         if link.startswith("pipe:"):
-            return self._holders.get((mode, link), set())
+            pids = self._holders.get((mode, link), set())
+            return _Line(frozenset(pids), not pids and _has_other_end(path, mode))
         if not link.startswith("socket:"):
-            return set()
+            return _UNKNOWN if _is_fifo(path) else None
+        if self._names is None:
+            return _UNKNOWN
+        if _inode(link) not in self._names:
+            return None  # of another family: the connections to Central
         if self._peers is None:
-            return None if _inode(link) in _local_sockets() else set()
+            return _UNKNOWN
         peer = self._peers.get(_inode(link), 0)
-        return self._holders.get((mode, f"socket:[{peer}]"), set())
+        if self._names.get(peer):
+            return None  # a service with a name, such as a resolver or the daemon: no host
+        pids = self._holders.get((mode, f"socket:[{peer}]"), set())
+        return _Line(frozenset(pids), not pids and peer != 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Who is at the other end of one descriptor."""
+
+    pids: frozenset[int]
+    is_unseen: bool
+
+
+_UNKNOWN = _Line(frozenset({0}), True)
+"""It cannot be told who; no process that we see has the id 0."""
 
 
 def look() -> Pipes | None:
@@ -100,21 +124,29 @@ def look() -> Pipes | None:
     return Pipes() if sys.platform == "linux" else None
 
 
-def _is_held(path: str, link: str, mode: Mode, peers: dict[int, int] | None) -> bool:
-    """Whether somebody whom we do not see holds the other end."""
-    if link.startswith("pipe:"):
-        return _has_other_end(path, mode)
-    return link.startswith("socket:") and bool((peers or {}).get(_inode(link)))
-
-
 def _inode(link: str) -> int:
     return int(link[link.index("[") + 1 : -1])
 
 
-def _local_sockets() -> set[int]:
-    """The inode numbers of all local sockets of this network namespace."""
-    with open("/proc/net/unix", encoding="utf-8", errors="replace") as table:
-        return {int(line.split()[6]) for line in table if line[:1] != "N"}
+def _is_fifo(path: str) -> bool:
+    """Whether it is a pipe with a name, of which nobody tells who has opened it."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _names() -> dict[int, str] | None:
+    """The local sockets of this network namespace, by inode number: the name of each, empty for those without.
+
+    None where the kernel does not list them.
+    """
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="replace") as table:
+            rows = [line.split(maxsplit=7) for line in table][1:]
+    except OSError:
+        return None
+    return {int(row[6]): row[7].strip() if len(row) > 7 else "" for row in rows}
 
 
 def _descriptors(pid: int) -> dict[str, str]:

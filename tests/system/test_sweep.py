@@ -1,7 +1,9 @@
 """pursersctl sweep with real bridges and shims: found by who can have started them, ended only if nobody is left."""
 
+import ctypes
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -80,10 +82,11 @@ def test_bridges_of_killed_hosts_are_found_and_ended_and_living_ones_are_not(hom
     assert processes.is_alive(lives.server)
 
 
-@pytest.mark.parametrize("sockets", [False, True], ids=["pipes", "sockets"])
-def test_whoever_hears_a_server_may_be_its_host(home: Home, stack: ExitStack, fake: list[str], sockets: bool) -> None:
+@pytest.mark.parametrize("how", ["pipes", "sockets", "stderr is stdout"])
+def test_whoever_hears_a_server_may_be_its_host(home: Home, stack: ExitStack, fake: list[str], how: str) -> None:
     """Its parent is 1, as that of an orphan: what started it has ended, but the host lives."""
-    host = stack.enter_context(StandIn(fake, home.environment(), sockets=sockets, vanishing=True))
+    command = ["sh", "-c", f"exec {' '.join(fake)} 2>&1"] if how == "stderr is stdout" else fake
+    host = stack.enter_context(StandIn(command, home.environment(), sockets=how == "sockets", vanishing=True))
     assert host.server.ppid() != host.pid
     row = looked_at(home, host.server.pid)[host.server.pid]
     assert (row["orphan"], row["host_pid"]) == (False, host.pid)
@@ -139,6 +142,36 @@ def test_a_shim_that_the_daemon_serves_for_a_living_host_is_left_alone(stack: Ex
     row = looked_at(home, pid, yes=True)[pid]
     assert row["why"].startswith("its host has ended, but the shim still runs")
     assert row["outcome"] == "ended"
+
+
+def test_a_subreaper_that_adopted_it_is_no_host(home: Home, stack: ExitStack, fake: list[str]) -> None:
+    """Its parent is not 1 and lives, as on a desktop: this process."""
+    set_child_subreaper = 36
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(set_child_subreaper, 1, 0, 0, 0) == 0
+    stack.callback(libc.prctl, set_child_subreaper, 0, 0, 0, 0)
+    host = stack.enter_context(StandIn(fake, home.environment(), holds="in"))
+    host.kill()
+    assert host.server.ppid() == os.getpid()
+    row = looked_at(home, host.server.pid, yes=True)[host.server.pid]
+    assert re.match(rf"its host has ended, adopted by \S+ \(pid {os.getpid()}\): nobody reads its output", row["why"])
+    assert row["outcome"] == "ended"
+    os.waitpid(host.server.pid, 0)
+    os.kill(host.holder, signal.SIGKILL)
+    os.waitpid(host.holder, 0)
+
+
+def test_named_pipes_tell_nobody_who_has_them(home: Home, stack: ExitStack, fake: list[str]) -> None:
+    """The members of its group decide then: its host lives, though it is not its parent."""
+    pipe = str(home.folder / "out")
+    os.mkfifo(pipe)
+    through = ["sh", "-c", f"exec {' '.join(fake)} 3<>{pipe}"]
+    host = stack.enter_context(StandIn(through, home.environment(), vanishing=True))
+    row = looked_at(home, host.server.pid)[host.server.pid]
+    assert (row["orphan"], "is of its process group and may be its host" in row["why"]) == (False, True)
+    host.kill()
+    row = looked_at(home, host.server.pid)[host.server.pid]
+    assert (row["orphan"], "nobody is left of its process group" in row["why"]) == (True, True)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to be another user")
