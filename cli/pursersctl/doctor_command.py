@@ -30,4 +30,6 @@ def command_of(app: typer.Typer) -> None:
             raise typer.BadParameter("FILE must end with .tar.gz, .tgz or .zip.", param_hint="--bundle")
         from pursersctl.doctor import doctor  # here, because what it looks with costs other commands time
 
-        sys.exit(doctor(os.environ, bundle=bundle, as_json=as_json))
+        code = doctor(os.environ, bundle=bundle, as_json=as_json)
+        sys.stderr.flush()
+        os._exit(code)  # everything is said; threads of checks that hang are waited for by nobody

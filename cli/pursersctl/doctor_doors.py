@@ -1,7 +1,9 @@
 """Checks of the stored doors: their files, then each at its Central, read-only; and of our clock against Central's."""
 
 import os
+import queue
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +17,9 @@ from pursersd.errors import DoorsError
 from pursersd.health import CLOCK_WRONG
 from pursersd.rules.door import Door
 from pursersd.state.doors import Doors, folder
+
+LIMIT = 8.0
+"""Seconds that one door may take; all are asked at the same time."""
 
 EXPIRES_SOON = 7 * 86400.0
 """Seconds before its end from which a door is warned of: its operator may need days."""
@@ -46,7 +51,7 @@ def doors(patient: Patient) -> Iterator[Finding]:
     if not stored:
         yield well("doors", f"none is stored in {where}; hosts' entries must name Central and credential")
         return
-    examined = [Examined(door, check) for door, check in zip(stored, anyio.run(check_all, stored), strict=True)]
+    examined = [Examined(door, check) for door, check in zip(stored, _asked(stored), strict=True)]
     yield from centrals(examined)
     for one in examined:
         yield from one_door(one)
@@ -87,6 +92,17 @@ def one_door(one: Examined) -> Iterator[Finding]:
     else:
         yield well("door", f"{name}: Central takes the token, {left}", of=name)
     yield from _board(one)
+
+
+def _asked(stored: Sequence[Door]) -> list[DoorCheck]:
+    """What came of asking, as soon as it is there: a look-up of a name that hangs would keep `anyio.run` from returning."""
+    answers: queue.SimpleQueue[list[DoorCheck]] = queue.SimpleQueue()
+
+    async def ask() -> None:
+        answers.put(await check_all(stored, limit=LIMIT))
+
+    threading.Thread(target=anyio.run, args=(ask,), name="asking Central", daemon=True).start()
+    return answers.get(timeout=2 * LIMIT)
 
 
 def _board(one: Examined) -> Iterator[Finding]:

@@ -14,9 +14,6 @@ from pursersd.errors import CentralError, Forbidden, Unauthenticated
 from pursersd.ids import journal_uri
 from pursersd.rules.door import Door
 
-LIMIT = 8.0
-"""Seconds that one door may take."""
-
 
 @dataclass(slots=True)
 class DoorCheck:
@@ -39,7 +36,7 @@ class DoorCheck:
     has_push: bool = False
 
 
-async def check_all(doors: Sequence[Door], *, limit: float = LIMIT) -> list[DoorCheck]:
+async def check_all(doors: Sequence[Door], *, limit: float) -> list[DoorCheck]:
     """Look at all doors at the same time; takes at most `limit` seconds."""
     found = [DoorCheck() for _ in doors]
     async with anyio.create_task_group() as tasks:

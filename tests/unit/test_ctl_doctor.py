@@ -21,6 +21,7 @@ from pursersctl.render import plain
 from pursersd import api
 from pursersd.door_check import DoorCheck
 from pursersd.rules.door import decode
+from pursersd.state.doors import Doors
 from rig import doors as rig_doors
 from rig.daemon import Home
 
@@ -211,6 +212,25 @@ def test_doors_that_others_may_read(who: Patient, home: Home) -> None:
     assert [finding.action for finding in found] == [f"chmod 600 {folder}/doors.json"]
     (folder / "doors.json").write_text("{")
     assert "fail" in results(doctor_doors.doors(who))
+
+
+def test_a_name_that_is_never_resolved_holds_nobody_up(
+    who: Patient, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+
+    def hangs(*_: object, **__: object) -> list[object]:
+        released.wait(60)
+        raise socket.gaierror
+
+    monkeypatch.setattr(doctor_doors, "LIMIT", 0.5)
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    Doors(home.folder / "state").store(decode(rig_doors.packed(u="https://board.example/mcp")))
+    try:
+        found = [finding for finding in doctor_doors.doors(who) if finding.check == "central"]
+    finally:
+        released.set()
+    assert [(finding.result, finding.text) for finding in found] == [("fail", "no answer within 0 s")]
 
 
 DOOR = decode(rig_doors.packed(b="b"))
