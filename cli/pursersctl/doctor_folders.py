@@ -92,17 +92,17 @@ def stats_file(patient: Patient) -> Iterator[Finding]:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Damaged("it is no regular file")
-            document = read(file.read(FILE_LIMIT))
+            read(file.read(FILE_LIMIT))
     except OSError as error:
         yield doubtful(check, f"{path} cannot be read: {error.strerror}", f"Make it readable for you: chmod 600 {path}")
     except Damaged as error:
         yield doubtful(check, f"{path} is damaged: {error}", f"mv {path} {path}.damaged")
     else:
-        del document
-        if _can_write(os.path.dirname(path)):
+        folder = os.path.dirname(path)
+        if _can_write(folder):
             yield well(check, f"{path} is sound")
         else:
-            yield doubtful(check, f"{os.path.dirname(path)} is not writable: nothing is counted", "Make it writable")
+            yield doubtful(check, f"{folder} is not writable: nothing is counted", "Make it writable for you")
 
 
 def _without_daemon(patient: Patient, *, left: bool) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -44,11 +45,21 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
+FAKE = """
+import os, socket, sys, time
+central = os.environ.get("FAKE_CENTRAL")
+connection = central and socket.create_connection(("127.0.0.1", int(central)))
+print(sys.stdin.readline(), flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
 @pytest.fixture(scope="module")
 def fake(home: Home) -> list[str]:
     """A command that looks like a bridge, answers one line and stays, whatever becomes of its pipes."""
     script = home.folder / "pursers-wait-bridge"
-    script.write_text("import sys, time\nprint(sys.stdin.readline(), flush=True)\nwhile True:\n    time.sleep(60)\n")
+    script.write_text(FAKE)
     return [sys.executable, str(script)]
 
 
@@ -184,11 +195,14 @@ def test_another_users_is_not_even_listed(home: Home, stack: ExitStack, fake: li
 
 
 def test_what_is_printed_says_what_to_do(home: Home, stack: ExitStack, fake: list[str]) -> None:
-    host = stack.enter_context(StandIn(fake, home.environment(), holds="in"))
+    central = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    port = str(central.getsockname()[1])
+    host = stack.enter_context(StandIn(fake, home.environment(extra={"FAKE_CENTRAL": port}), holds="in"))
     host.kill()
     where = ("--pid", str(host.server.pid))
     listed = home.ctl("sweep", *where)
     assert (listed.returncode, listed.stderr) == (0, "")
+    assert f"1 to 127.0.0.1:{port}" in listed.stdout
     assert "1 orphan. Nothing was ended. End them with: pursersctl sweep --yes" in listed.stdout
     done = home.ctl("sweep", "--yes", *where)
     assert done.stdout.endswith("1 orphan: 1 ended.\n")

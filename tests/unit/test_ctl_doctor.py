@@ -193,7 +193,6 @@ def test_a_disk_that_is_full(
 
 def test_statistics(who: Patient) -> None:
     assert results(doctor_folders.stats_file(who)) == ["pass"]
-    file = Path(who.place.home or "", "state", "bridge-stats.json")
     file = Path(who.environ["PURSERS_BRIDGE_STATS"])
     file.write_text("{")
     (found,) = doctor_folders.stats_file(who)
