@@ -2,9 +2,15 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
+import msgspec
 import typer
+
+from pursersctl import doctor_shown, output
+from pursersctl.doctor_install import REINSTALL
+from pursersctl.doctor_patient import ill
+from pursersctl.found import Doctor
 
 
 def command_of(app: typer.Typer) -> None:
@@ -28,8 +34,21 @@ def command_of(app: typer.Typer) -> None:
         """
         if bundle is not None and not bundle.endswith((".tar.gz", ".tgz", ".zip")):
             raise typer.BadParameter("FILE must end with .tar.gz, .tgz or .zip.", param_hint="--bundle")
-        from pursersctl.doctor import doctor  # here, because what it looks with costs other commands time
-
+        try:
+            from pursersctl.doctor import doctor  # here, because what it looks with costs other commands time
+        except ModuleNotFoundError as error:
+            _incomplete(error.name or str(error), as_json=as_json)
         code = doctor(os.environ, bundle=bundle, as_json=as_json)
         sys.stderr.flush()
         os._exit(code)  # everything is said; threads of checks that hang are waited for by nobody
+
+
+def _incomplete(module: str, *, as_json: bool) -> NoReturn:
+    """Say that not even the checks can be loaded."""
+    found = ill("packages", f"missing: {module}; nothing else could be looked at", REINSTALL)
+    answer = Doctor(result=found.result, findings=[found])
+    if as_json:
+        output.show_json(msgspec.json.encode(answer))
+    else:
+        output.show(doctor_shown.doctor(answer, output.width()))
+    sys.exit(2)

@@ -114,6 +114,10 @@ def _without_daemon(patient: Patient, *, left: bool) -> Iterator[Finding]:
         yield ill(check, f"the last {before.count or 1} starts of the daemon failed: {said}", "pursersctl start")
     if os.path.lexists(place.stopped):
         yield doubtful(check, "the daemon was stopped for good: no shim starts it", "pursersctl start")
+    elif patient.environ.get(dial.AUTOSTART_VARIABLE) == "0":
+        yield doubtful(
+            check, f"no daemon runs, and no shim starts one ({dial.AUTOSTART_VARIABLE}=0)", "pursersctl start"
+        )
     elif before is None:
         rest = ", and takes the place of the socket that was left" if left else ""
         yield well(check, f"no daemon runs; the first conversation starts one{rest}")

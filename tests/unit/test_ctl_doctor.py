@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -155,6 +156,21 @@ def test_a_daemon_that_was_stopped_or_did_not_start(who: Patient) -> None:
     failed, stopped = doctor_folders.socket_and_lock(who)
     assert (failed.result, stopped.result) == ("fail", "warn")
     assert failed.text == "the last 4 starts of the daemon failed: pursersd: no room"
+
+
+def test_automatic_start_is_off(who: Patient) -> None:
+    (found,) = doctor_folders.socket_and_lock(Patient(who.place, {**who.environ, "PURSERSD_AUTOSTART": "0"}, "/"))
+    assert (found.result, found.action) == ("warn", "pursersctl start")
+
+
+def test_a_package_that_is_missing_is_said_by_doctor_itself(home: Home) -> None:
+    code = "import sys; sys.modules['psutil'] = None; from pursersctl.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor"], env=home.environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.startswith("fail  packages        missing: psutil; nothing else could be looked at\n")
+    assert "pip install --force-reinstall pursersd" in done.stdout
 
 
 def test_a_damaged_state(who: Patient) -> None:
