@@ -4,13 +4,7 @@ import os
 import sys
 from typing import Annotated, NoReturn
 
-import msgspec
 import typer
-
-from pursersctl import doctor_shown, output
-from pursersctl.doctor_install import REINSTALL
-from pursersctl.doctor_patient import ill
-from pursersctl.found import Doctor
 
 
 def command_of(app: typer.Typer) -> None:
@@ -45,6 +39,13 @@ def command_of(app: typer.Typer) -> None:
 
 def _incomplete(module: str, *, as_json: bool) -> NoReturn:
     """Say that not even the checks can be loaded."""
+    import msgspec
+
+    from pursersctl import doctor_shown, output
+    from pursersctl.doctor_install import REINSTALL
+    from pursersctl.doctor_patient import ill
+    from pursersctl.found import Doctor
+
     found = ill("packages", f"missing: {module}; nothing else could be looked at", REINSTALL)
     answer = Doctor(result=found.result, findings=[found])
     if as_json:
