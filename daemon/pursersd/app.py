@@ -67,7 +67,7 @@ class App:
         self._ownership = ownership
         self._options = options
         home = ownership.place.home
-        naming = Naming(Names(Path(state_folder(home), "names.json")))
+        naming = Naming(Names(_state_folder(home) / "names.json"))
         self._doors = DoorFolders(home)
         self._fence: Fence | None = None
         self._centrals = Centrals(naming, self._admit)
@@ -84,7 +84,7 @@ class App:
         Raises OwnershipError when the state folder cannot be used, and at the end if we are not the daemon any more.
         """
         place = self._ownership.place
-        state = Path(state_folder(place.home))
+        state = _state_folder(place.home)
         epoch = raise_epoch(state)
         self._fence = Fence(self._ownership, state, epoch)
         descriptors = Descriptors()
@@ -191,3 +191,7 @@ async def _log_warnings(control: Control) -> None:
         for warning in ended:
             log.info("warning %s is over: %s", warning.code, warning.text)
         known = present
+
+
+def _state_folder(home: str | None) -> Path:
+    return Path(state_folder(home))
