@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from pursers_shim.wire import readable
 from pursersctl import doctor_bundle, doctor_shown, output
 from pursersctl.doctor_daemon import daemon
 from pursersctl.doctor_doors import doors
@@ -50,7 +51,7 @@ def doctor(environ: Mapping[str, str], *, bundle: str | None, as_json: bool) -> 
     if bundle is not None:
         try:
             doctor_bundle.write(Path(bundle), who, findings)
-            written = bundle
+            written = readable(bundle)
         except CommandError as error:
             findings.append(ill("bundle", str(error), "Name a new file: pursersctl doctor --bundle FILE.tar.gz"))
     answer = Doctor(result=worst(findings), findings=findings, bundle=written)

@@ -17,6 +17,7 @@ import msgspec
 import psutil
 
 from pursers_shim import __version__
+from pursers_shim.wire import readable
 from pursersctl import client, doctor_shown, sweep
 from pursersctl.doctor_install import NEEDED
 from pursersctl.doctor_patient import Patient
@@ -91,7 +92,7 @@ def _versions(_: Patient) -> Iterator[Part]:
 def _environment(who: Patient) -> Iterator[Part]:
     """The variables that steer pursersctl; those of conversations stand in their own files."""
     found = {
-        name: "<secret>" if is_secret(name) else value
+        readable(name): "<secret>" if is_secret(name) else readable(value)
         for name, value in sorted(who.environ.items())
         if name.startswith(OURS) or name in ("HOME", "PATH", "XDG_STATE_HOME", "TERM", "LANG")
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pursers_shim import paths
 from pursers_shim.paths import PathError, Place
+from pursers_shim.wire import readable
 from pursersctl.found import Finding
 
 
@@ -32,19 +33,22 @@ def patient(environ: Mapping[str, str]) -> Patient:
     return Patient(place, environ, os.getcwd())
 
 
+# What is found may hold any byte, JSON may not: paths and names are made readable here, once for all checks.
+
+
 def well(check: str, text: str, *, of: str | None = None) -> Finding:
     """Nothing is to be done here."""
-    return Finding(check=check, subject=of, result="pass", text=text)
+    return Finding(check=check, subject=of, result="pass", text=readable(text))
 
 
 def doubtful(check: str, text: str, action: str, *, of: str | None = None) -> Finding:
     """It works, and somebody should look at it."""
-    return Finding(check=check, subject=of, result="warn", text=text, action=action)
+    return Finding(check=check, subject=of, result="warn", text=readable(text), action=readable(action))
 
 
 def ill(check: str, text: str, action: str, *, of: str | None = None) -> Finding:
     """Something does not work."""
-    return Finding(check=check, subject=of, result="fail", text=text, action=action)
+    return Finding(check=check, subject=of, result="fail", text=readable(text), action=readable(action))
 
 
 def advised(text: str, otherwise: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from pursers_shim.wire import readable
 from pursersctl import sweep_pipes
 from pursersctl.sweep_pipes import Ends, Pipes
 from pursersd.conversation.identity import DEPTH, ProcessIdentity, is_wrapper, started_at
@@ -111,7 +112,7 @@ def process_of(pid: int) -> Process | None:
         return None
     try:
         process = psutil.Process(pid)
-        return Process(pid, started, os.getpgid(pid), process.name(), hosts_nobody(process.cmdline()))
+        return Process(pid, started, os.getpgid(pid), readable(process.name()), hosts_nobody(process.cmdline()))
     except psutil.AccessDenied:
         return Process(pid, started, os.getpgid(pid), "")
     except (psutil.Error, OSError):

@@ -124,6 +124,14 @@ def test_a_home_that_cannot_work_is_one_finding_among_others() -> None:
         assert results(found) == ["fail"]
 
 
+def test_a_path_of_any_bytes_is_shown(home: Home) -> None:
+    odd = str(home.folder) + os.fsdecode(b"/\xff")
+    os.mkdir(odd)
+    done = home.ctl("doctor", "--json", PURSERSD_HOME=odd)
+    assert "\ufffd/run is made by the first start" in done.stdout
+    os.rmdir(odd)
+
+
 def test_a_runtime_folder_that_is_open_to_others(who: Patient) -> None:
     folder = Path(who.place.folder)
     folder.mkdir(mode=0o755)
