@@ -38,17 +38,21 @@ def patient(environ: Mapping[str, str]) -> Patient:
 
 def well(check: str, text: str, *, of: str | None = None) -> Finding:
     """Nothing is to be done here."""
-    return Finding(check=check, subject=of, result="pass", text=readable(text))
+    return Finding(check=check, subject=of and readable(of), result="pass", text=readable(text))
 
 
 def doubtful(check: str, text: str, action: str, *, of: str | None = None) -> Finding:
     """It works, and somebody should look at it."""
-    return Finding(check=check, subject=of, result="warn", text=readable(text), action=readable(action))
+    return Finding(
+        check=check, subject=of and readable(of), result="warn", text=readable(text), action=readable(action)
+    )
 
 
 def ill(check: str, text: str, action: str, *, of: str | None = None) -> Finding:
     """Something does not work."""
-    return Finding(check=check, subject=of, result="fail", text=readable(text), action=readable(action))
+    return Finding(
+        check=check, subject=of and readable(of), result="fail", text=readable(text), action=readable(action)
+    )
 
 
 def advised(text: str, otherwise: str) -> tuple[str, str]:
