@@ -23,6 +23,7 @@ from pursersd.fence import Fence, Lost
 from pursersd.health import changes
 from pursersd.listener import Listener
 from pursersd.ownership import Ownership
+from pursersd.state.digests import DigestFiles
 from pursersd.state.doors import DoorFolders
 from pursersd.state.epoch import raise_epoch
 from pursersd.state.names import Names
@@ -102,7 +103,15 @@ class App:
             suspension=suspension,
         )
         listener = Listener(
-            self._conversations, control, build(), epoch, self._stats, self._doors.of, descriptors, fence=self._fence
+            self._conversations,
+            control,
+            build(),
+            epoch,
+            self._stats,
+            self._doors.of,
+            DigestFiles(place.home),
+            descriptors,
+            fence=self._fence,
         )
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stats.run)

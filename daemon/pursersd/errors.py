@@ -28,6 +28,12 @@ class ArgumentError(PursersError):
     code = "arguments"
 
 
+class StateError(PursersError):
+    """A file of ours cannot be used, and guessing what was in it would hide something; the text names it and the repair."""
+
+    code = "state"
+
+
 class WaitPolicyError(PursersError):
     """A wait asks for a view that the joined seat cannot have; the caller must choose another one."""
 

@@ -36,3 +36,8 @@ def fingerprint(secret: str) -> str:
 def new_conversation_id() -> str:
     """A conversation id: short enough to type, unlikely enough to be unique for one user."""
     return "c-" + secrets.token_hex(6)
+
+
+def digest_uri(board_id: str) -> str:
+    """The resource that is the digest of a board (bridge.md §1.2)."""
+    return f"board://{board_id}/digest"

@@ -25,6 +25,7 @@ from pursersd.descriptors import Descriptors
 from pursersd.fence import Fence
 from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
+from pursersd.state.digests import DigestFiles
 from pursersd.state.doors import Doors
 from pursersd.state.stats import StatsWriters
 
@@ -63,6 +64,7 @@ class Listener:
         epoch: int,
         stats: StatsWriters,
         doors: FindDoors,
+        digests: DigestFiles,
         descriptors: Descriptors,
         *,
         fence: Fence | None = None,
@@ -73,6 +75,7 @@ class Listener:
         self._epoch = epoch
         self._stats = stats
         self._doors = doors
+        self._digests = digests
         self._fence = fence
         self._descriptors = descriptors
         self._links: dict[str, Link] = {}
@@ -166,7 +169,10 @@ class Listener:
             doors,
             self._stats.of(hello.env, hello.cwd),
             resume.idle_s if resume else None,
+            lambda board: self._digests.of(hello.env, hello.cwd, board),
         )
+        if resume:
+            conversation.kept = resume.kept | conversation.kept
         conversation.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
         epoch = conversation.attach()
         link = Link(stream, lines, conversation, epoch)

@@ -14,7 +14,7 @@ from pursers_shim.host import BROKEN, HANG_UP, Host, HostGone
 from pursers_shim.link import Link, Refusal, Welcome, greeting, hello
 from pursers_shim.message import PRIVATE_PREFIX, parse
 from pursers_shim.resume import TOOL_CALL
-from pursers_shim.wire import DRAIN, DRAINED, EXIT, FENCE, RESTART, STOP, LineTooLong, notification
+from pursers_shim.wire import DRAIN, DRAINED, EXIT, FENCE, KEEP, RESTART, STOP, LineTooLong, notification
 
 __all__ = ["Relay"]
 
@@ -219,6 +219,8 @@ class Relay:
         elif method == DRAIN and not link.is_leaving:
             told = params if isinstance(params, dict) else {}
             self._leaves(link, told.get("reason"), _seconds(told.get("limit_s")))
+        elif method == KEEP and isinstance(params, dict):
+            self._exchange.resume.kept = params
         elif method == FENCE:
             self._exchange.fail_all(_FENCED)
             self._exchange.resume.forget()

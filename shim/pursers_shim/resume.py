@@ -94,6 +94,8 @@ class Resume:
         """Of the lines that no link has taken in full."""
         self.kept_bytes = 0
         """Of all lines in the table and what the table itself takes for them."""
+        self.kept: dict[str, object] = {}
+        """What the daemon wants to be told again when it, or the next one, has forgotten it."""
         self._known: dict[str, object] = {}
         self._opening: bytes | None = None
         self._initialized: bytes | None = None
@@ -123,14 +125,15 @@ class Resume:
 
     def forget(self) -> None:
         """The next link begins a conversation of its own."""
-        self._known = {}
+        self._known, self.kept = {}, {}
 
     def hello(self, now: float) -> dict[str, object] | None:
         """The `resume` member of the next hello, or None if no daemon has welcomed us yet."""
         if not self._known:
             return None
         sent = [{"id": p.request.id, "age_s": round(now - p.arrived, 3)} for p in self.pending() if p.sent]
-        return self._known | {"pending": sent, "idle_s": self._idle_s(now)}
+        told = self._known | {"pending": sent, "idle_s": self._idle_s(now)}
+        return told | {"kept": self.kept} if self.kept else told
 
     def add(self, request: Request, now: float) -> None:
         """Take a request of the host, whose id must not be in use."""

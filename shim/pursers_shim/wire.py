@@ -23,6 +23,7 @@ __all__ = [
     "HELLO",
     "HELLO_TIMEOUT",
     "IDLE",
+    "KEEP",
     "KIND",
     "MAX_LINE",
     "OUTCOME_UNKNOWN",
@@ -76,6 +77,9 @@ RESTART, STOP, IDLE = "restart", "stop", "idle"
 
 EXIT = "pursers/exit"
 """daemon → shim: nobody is behind this shim any more, end now. params: {"reason": text}."""
+
+KEEP = "pursers/keep"
+"""daemon → shim: what to remember and to say again in the next hello, in the place of what it was before. params: anything."""
 
 DELIVERED = "pursers/delivered"
 """shim → daemon: the answer to the host's request was written to the host. params: {"id": request id}."""

@@ -70,6 +70,13 @@ class Account:
         for board, reason in unavailable_boards(result).items():
             count.unavailable(now, board, name, reason)
 
+    def digested(self, result: Mapping[str, object]) -> None:
+        """A digest goes to the model."""
+        home, name = self.seat()
+        self.writer.count.returned(
+            datetime.now(UTC), home, name, size(result), outcome="digest", mode="digest", reason="digest"
+        )
+
     def polled(self, board: str, reason: str) -> None:
         """A wait follows a board by polling, although it wants push."""
         self.writer.count.unavailable(datetime.now(UTC), board, self.seat()[1], reason)

@@ -13,6 +13,7 @@ from pursersd.central.account import Account, charged_to
 from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.configuration import Configuration
 from pursersd.conversation.description import leases_of, poll_reason, seats_of, settings_of
+from pursersd.conversation.following import Following
 from pursersd.conversation.lanes import Lanes
 from pursersd.conversation.origin import Origin
 from pursersd.conversation.requests import Requests
@@ -23,8 +24,9 @@ from pursersd.rules.capabilities import frozen
 from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression
 from pursersd.seats.holder import Holder
-from pursersd.seats.seat import Seat, SeatRequest
+from pursersd.seats.seat import Seat, SeatRequest, Source
 from pursersd.settings import DEFAULT_NAME, Settings
+from pursersd.state.digests import DigestFile
 from pursersd.state.doors import Doors
 from pursersd.state.stats import StatsWriter
 from pursersd.waits.board import BoardWait, Memory
@@ -49,6 +51,7 @@ class Conversation:
         doors: Doors | None = None,
         name: Callable[["Conversation"], Awaitable[str | None]] | None = None,
         stats: StatsWriter | None = None,
+        digests: Callable[[str], DigestFile] | None = None,
     ) -> None:
         self.id = conversation_id
         self.origin = origin
@@ -69,6 +72,9 @@ class Conversation:
         self.end_reason: str | None = None
         self.holder = Holder(idle_limit=settings.idle_limit_s, downgrades=settings.host.keeps_closed_windows)
         """What the keeping of leases knows of it."""
+        self.kept: dict[str, object] = {}
+        """What its shim remembers for it over the end of this daemon."""
+        self.following = Following(self, digests)
         self.cut_reason: str | None = None
         """Why the daemon gave its last link up; None while it has one, or lost it otherwise."""
         self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
@@ -291,10 +297,10 @@ class Conversation:
             careful=self.settings.is_door_mode and agent_name is None and board == self.settings.board,
         )
 
-    async def join(self) -> tuple[Central, Seat]:
-        """Its Central and its own seat, joined."""
+    async def join(self, *, source: Source = "model") -> tuple[Central, Seat]:
+        """Its Central and its own seat, joined; `source` as in Seats.join."""
         central = await self.connect()
-        seat = await central.seats.join(self.seat_request(self.settings.board), self.id)
+        seat = await central.seats.join(self.seat_request(self.settings.board), self.id, source=source)
         self._take(seat)
         return central, seat
 

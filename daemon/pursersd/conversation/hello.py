@@ -25,6 +25,8 @@ class Resume(msgspec.Struct, frozen=True):
     pending: list[Pending] = []
     idle_s: float | None = 0.0
     """Seconds since the last sign of life of the model: None for never. Of a shim that does not say it was just now."""
+    kept: dict[str, object] = {}
+    """What the conversation had its shim remember."""
 
 
 class Hello(msgspec.Struct, frozen=True):

@@ -72,6 +72,8 @@ class Link:
         """The tool calls in progress, by the server's ids."""
         self._is_answering = False
         """An answer is on its way into the socket."""
+        self._kept: dict[str, object] = {}
+        """What the shim was told to remember on this link."""
         self._farewell: bytes | None = None
         self._is_flooded = False
         """The newest request was one too many."""
@@ -274,6 +276,9 @@ class Link:
             if host_id is None:
                 return  # cancelled while its answer was on its way
             message = message.model_copy(update={"id": host_id})
+        if self._kept != self.conversation.kept:
+            self._kept = dict(self.conversation.kept)
+            await self.tell(wire.notification(wire.KEEP, self._kept))
         if self._is_open:
             self._is_answering = True
             await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")

@@ -23,6 +23,7 @@ from pursersd.rules.door import Door
 from pursersd.rules.names import Place
 from pursersd.rules.windows import LW_STDIO
 from pursersd.settings import Settings
+from pursersd.state.digests import DigestFile
 from pursersd.state.doors import Doors
 from pursersd.state.names import Names
 from pursersd.state.stats import StatsWriter
@@ -70,11 +71,12 @@ class Conversations:
         doors: Doors | None = None,
         stats: StatsWriter | None = None,
         idle_s: float | None = None,
+        digests: Callable[[str], DigestFile] | None = None,
     ) -> Conversation:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
         `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at; its calls
-        are counted in `stats`. After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as
+        are counted in `stats`, and `digests` gives the file with its record. After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as
         the high-water mark. `idle_s` is how long the model of a conversation that resumes has been silent, by its shim; None
         if it never spoke.
         """
@@ -92,6 +94,7 @@ class Conversations:
             doors=doors,
             name=partial(self._name, doors),
             stats=stats,
+            digests=digests,
         )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
@@ -158,6 +161,7 @@ class Conversations:
         try:
             async with anyio.create_task_group() as tasks:
                 conversation.tasks = tasks
+                conversation.following.resume()
                 origin = conversation.origin
                 tasks.start_soon(self._watch, conversation, origin.shim, "the shim ended")
                 for process in (*origin.wrappers, *([origin.host] if origin.host is not None else [])):

@@ -12,6 +12,7 @@ from pursersd.api import CentralStatus
 from pursersd.central.client import Admit, freely
 from pursersd.central.pool import Pool, PoolKey
 from pursersd.errors import CentralError, Forbidden, Unauthenticated
+from pursersd.feed.digest import DigestFeed
 from pursersd.feed.feed import Feed
 from pursersd.rules.denials import Denials
 from pursersd.seats.first import Held
@@ -35,10 +36,13 @@ class Central:
     scope: anyio.CancelScope
     users: set[str] = field(default_factory=set)
     leases: Leases = field(init=False)
+    digest: DigestFeed = field(init=False)
 
     def __post_init__(self) -> None:
         self.leases = Leases(self.pool, self.seats)
-        self.leases.want = lambda boards: self.feed.hold(boards)
+        self.leases.want = lambda boards: self.feed.hold(boards, "leases")
+        self.digest = DigestFeed(self.pool, self.seats, lambda: self.feed)
+        self.feed.reader = self.digest
 
     def status(self) -> CentralStatus:
         """What `pursersctl status` shows of it."""
@@ -144,9 +148,11 @@ class Centrals:
             with central.scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._keep_leases, central)
+                    tasks.start_soon(self._read_for_digests, central)
                     while True:
                         await self._feed(central)
         finally:
+            central.digest.close()
             with anyio.CancelScope(shield=True):
                 await central.pool.aclose()
 
@@ -161,6 +167,16 @@ class Centrals:
                 await anyio.sleep(FEED_PAUSE)
 
     @staticmethod
+    async def _read_for_digests(central: Central) -> None:
+        """The same for what digests are made of."""
+        while True:
+            try:
+                await central.digest.run()
+            except Exception:
+                log.exception("the reading for digests at %s broke and is started again", central.pool)
+                await anyio.sleep(FEED_PAUSE)
+
+    @staticmethod
     async def _feed(central: Central) -> None:
         """Run the feed. Should it break, its waits are told, and another one takes over: the rest of the daemon goes on."""
         feed = central.feed
@@ -172,6 +188,7 @@ class Centrals:
                 CentralError("The daemon's feed of this Central broke and was started again; see: pursersctl logs")
             )
             await anyio.sleep(FEED_PAUSE)
-            held = feed.held
             central.feed = Feed(central.pool, central.seats)
-            central.feed.hold(held)
+            central.feed.reader = central.digest
+            for purpose, boards in feed.holds.items():
+                central.feed.hold(boards, purpose)

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -39,6 +40,19 @@ Never sooner than the keepalive join of a board on which somebody waits (feed/bo
 """
 
 
+class JournalReader(Protocol):
+    """Somebody who reads journals without a wait."""
+
+    def journal_cued(self, board: str) -> None:
+        """Something was written to the board's journal, or cues may have been missed."""
+
+    def streams_changed(self) -> None:
+        """A board's cues may be delivered now, or no longer."""
+
+    def journals_replaced(self) -> None:
+        """Another Central answers: its journals are others."""
+
+
 class Feed:
     """Waiters of one pool and the streams that wake them. `run()` owns every task of it."""
 
@@ -52,8 +66,10 @@ class Feed:
         self.boards: dict[str, BoardFeed] = {}
         self.started = anyio.Event()
         """Set once `run()` can take waiters."""
-        self.held: frozenset[str] = frozenset()
-        """Boards whose cues are wanted although nobody waits there: leases are kept on them."""
+        self.holds: dict[str, frozenset[str]] = {}
+        """Boards whose cues are wanted although nobody waits there, by what they are wanted for."""
+        self.reader: JournalReader | None = None
+        """Who is told of all cues of journals beside the waiters."""
         self._pool = pool
         self._seats = seats
         self._catchup = Catchup(pool, seats)
@@ -114,10 +130,16 @@ class Feed:
             with anyio.move_on_after(READY_TIMEOUT):
                 await board.settled.wait()
 
-    def hold(self, boards: frozenset[str]) -> None:
-        """Have the journals of these boards in J, too, whether anybody waits there or not."""
-        if boards != self.held:
-            self.held = boards
+    @property
+    def held(self) -> frozenset[str]:
+        """The boards that somebody holds."""
+        return frozenset().union(*self.holds.values())
+
+    def hold(self, boards: frozenset[str], purpose: str) -> None:
+        """Have the journals of these boards in J, too, whether anybody waits there or not; in the place of those that were
+        held for the same purpose before."""
+        if boards != self.holds.get(purpose, frozenset()):
+            self.holds[purpose] = boards
             self._wish()
 
     def leave(self, seat: Seat) -> None:
@@ -148,7 +170,7 @@ class Feed:
         self._pool.counters.cues += 1
         name, _, rest = uri.removeprefix("board://").partition("/")
         if rest == "journal":
-            self._seats.observer.journal_cued(name)
+            self._journal_cued(name)
         if rest.startswith("agent/") and uri not in self.seats.wanted:
             self._pool.windows.opened(LW_PRESENCE, f"a cue for a seat on {name} that nobody uses any more")
         board = self.boards.get(name)
@@ -170,7 +192,7 @@ class Feed:
                 stream.retry()  # Central answers again: the other stream need not wait for its turn
         for name in self.held | self.boards.keys():
             if journal_uri(name) in gained:
-                self._seats.observer.journal_cued(name)
+                self._journal_cued(name)
         trouble = self.journals.trouble
         refusal = None if trouble is None or isinstance(trouble, (Unreachable, Overloaded)) else str(trouble)
         for board in self.boards.values():
@@ -185,8 +207,15 @@ class Feed:
                 board.gap()
             board.seats_changed(gained, lost)
             board.nudge()
+        if self.reader is not None:
+            self.reader.streams_changed()
 
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _journal_cued(self, board: str) -> None:
+        self._seats.observer.journal_cued(board)
+        if self.reader is not None:
+            self.reader.journal_cued(board)
 
     def _board(self, name: str) -> BoardFeed:
         board = self.boards.get(name)
@@ -242,6 +271,8 @@ class Feed:
                     self._seats.forget_all()
                     for board in self.boards.values():
                         board.replaced()
+                    if self.reader is not None:
+                        self.reader.journals_replaced()
                 self._identified = losses
             yield cues
 

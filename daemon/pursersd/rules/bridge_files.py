@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 FOLDER_VARIABLE = "PURSERS_BRIDGE_STATE_DIR"
 STATS_VARIABLE = "PURSERS_BRIDGE_STATS"
+DIGEST_VARIABLE = "PURSERS_BRIDGE_STATE"
 
 
 def state_folder(environ: Mapping[str, str], home: str | None, cwd: str = "/") -> str:
@@ -27,6 +28,14 @@ def stats_path(environ: Mapping[str, str], home: str | None, cwd: str = "/") -> 
     if named:
         return _absolute(named, environ, cwd)
     return os.path.join(state_folder(environ, home, cwd), "bridge-stats.json")
+
+
+def digest_path(environ: Mapping[str, str], home: str | None, board: str, cwd: str = "/") -> str:
+    """The file in which a bridge with this environment and home board keeps what was acknowledged and is watched."""
+    named = environ.get(DIGEST_VARIABLE, "").strip()
+    if named:
+        return _absolute(named, environ, cwd)
+    return os.path.join(state_folder(environ, home, cwd), f"orchestrator_state_{board}.json")
 
 
 def _absolute(path: str, environ: Mapping[str, str], cwd: str) -> str:

@@ -51,7 +51,7 @@ def select(
         if isinstance(registry, PursersError):
             warning = f"project_registry unavailable; using {home!r} only: {registry}"
             return Selection((home,), "single", _cursors((home,), since_seq), registry_warning=warning)
-        found = _allowed(active_boards(registry, home), home, boards_filter)
+        found = spanned(active_boards(registry, home), home, boards_filter)
         return Selection(found, "multi", _cursors(found, since_seq), routed=True)
     if boards is None:
         return Selection((home,), "single", _cursors((home,), since_seq))
@@ -64,7 +64,7 @@ def _wish(boards_filter: str | None) -> str:
     return (boards_filter or "").strip().casefold()
 
 
-def _allowed(boards: list[str], home: str, boards_filter: str | None) -> tuple[str, ...]:
+def spanned(boards: list[str], home: str, boards_filter: str | None) -> tuple[str, ...]:
     """Those of the registry's boards that PURSERS_BOARDS lets the seat span; home always."""
     if _wish(boards_filter) in ("", REGISTRY):
         return tuple(boards)

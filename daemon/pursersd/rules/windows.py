@@ -13,6 +13,7 @@ LW_COMPACT = "LW-COMPACT"
 LW_KEEPALIVE = "LW-KEEPALIVE"
 LW_PRESENCE = "LW-PRESENCE"
 LW_OVERFLOW = "LW-OVERFLOW"
+LW_DIGEST = "LW-DIGEST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,12 @@ WINDOWS = {
             "cues that Central dropped because a stream was read too slowly",
             "Every seat of the stream is read from its cursor: no event is lost.",
         ),
+        Window(
+            LW_DIGEST,
+            "digests_incomplete",
+            "events between the place that a digest begins at and the oldest that is kept for digests",
+            "The digest names the board in warnings; a ticket's own history has them.",
+        ),
     )
 }
 
@@ -91,5 +98,19 @@ def resync_warning(board: str) -> dict[str, object]:
         "message": (
             f"{LW_RESYNC}: the journal of {board} no longer has your place (it was compacted, set back or replaced). Events "
             "may be missing. Go on from new_seq; open work is listed by the next a2a_wait, held tickets by ticket_list."
+        ),
+    }
+
+
+def digest_warning(board: str) -> dict[str, object]:
+    """What a caller reads whose digest cannot go back as far as it asks."""
+    return {
+        "code": "lossy_window",
+        "window": LW_DIGEST,
+        "board_id": board,
+        "message": (
+            f"{LW_DIGEST}: events of {board} after the place that this digest begins at are no longer kept: more than 5,000 "
+            "have come since, or its journal was compacted. Transitions may be missing, the state of each ticket is not; "
+            "ticket_history_list has the rest."
         ),
     }

@@ -4,25 +4,20 @@ Everything here blocks: call it in a thread.
 """
 
 import errno
-import fcntl
 import logging
 import os
 import stat
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 
 from pursersd.rules.stats import Changes, add, trim
 from pursersd.rules.stats_document import Damaged, Document, read, text
+from pursersd.state.lock import held
 
 log = logging.getLogger(__name__)
 
 LOCK_TIMEOUT = 2.0
 """Seconds that another writer may keep us waiting; the next try comes soon."""
-
-LOCK_LOOK = 0.02
-"""Seconds between two looks at the lock."""
 
 READ_LIMIT = 16 * 1024 * 1024
 """Bytes of a file that is read; a larger one is none of ours and none of a bridge's."""
@@ -40,7 +35,7 @@ def write(path: str, changes: Changes, now: datetime) -> None:
     try:
         path = os.path.realpath(path)  # of a link the file behind it is replaced, as the bridge does
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with _locked(path + ".lock"):
+        with held(path + ".lock", LOCK_TIMEOUT):
             document = _read(path)
             add(document, changes)
             trim(document, now)
@@ -49,28 +44,6 @@ def write(path: str, changes: Changes, now: datetime) -> None:
         raise Unwritten(error.strerror or str(error)) from error
     except ValueError as error:  # a path that no system takes
         raise Unwritten(str(error)) from error
-
-
-@contextmanager
-def _locked(path: str) -> Iterator[None]:
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-    try:
-        deadline = time.monotonic() + LOCK_TIMEOUT
-        while not _try(lock):
-            if time.monotonic() > deadline:
-                raise Unwritten(f"another program has held {path} for {LOCK_TIMEOUT:.0f} s")
-            time.sleep(LOCK_LOOK)
-        yield
-    finally:
-        os.close(lock)  # and with it the lock is free
-
-
-def _try(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read(path: str) -> Document:

@@ -19,8 +19,10 @@ from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.conversation import Conversation
 from pursersd.errors import OutcomeUnknown
 from pursersd.rules.resend import read_only
+from pursersd.tools import digest
 from pursersd.tools.a2a_wait import a2a_wait
 from pursersd.tools.call import Call
+from pursersd.tools.digest_resource import add_digest_resource
 from pursersd.tools.project_registry import project_registry_get
 
 log = logging.getLogger(__name__)
@@ -33,12 +35,19 @@ SERVER_VERSION = "0.1.7"
 
 Tool = Callable[..., Coroutine[Any, Any, Any]]
 
-TOOLS: Sequence[Tool] = (project_registry_get, a2a_wait)
+TOOLS: Sequence[Tool] = (
+    project_registry_get,
+    digest.board_digest,
+    digest.board_digest_ack,
+    digest.board_watch,
+    digest.board_unwatch,
+    a2a_wait,
+)
 """In the bridge's order (bridge.md §1.4)."""
 
 
 def build() -> Server[Conversation]:
-    """The server with its tools and without prompts and resources."""
+    """The server with its tools and its resource, and without prompts."""
     mcp: MCPServer[Conversation] = MCPServer(
         SERVER_NAME, version=SERVER_VERSION, log_level="WARNING", middleware=[_note]
     )
@@ -46,7 +55,9 @@ def build() -> Server[Conversation]:
         annotations = ToolAnnotations(read_only_hint=True) if read_only(tool.__name__) else None
         mcp.add_tool(_guarded(tool), annotations=annotations)
     # The SDK has no public way from its tool server to one that serves streams of our own; it is pinned below 3.
-    return cast("Server[Conversation]", mcp._lowlevel_server)
+    server = cast("Server[Conversation]", mcp._lowlevel_server)
+    add_digest_resource(mcp, server)
+    return server
 
 
 def _guarded(tool: Tool) -> Tool:
@@ -81,6 +92,7 @@ async def _note(ctx: ServerRequestContext[Conversation, Any], call_next: CallNex
     conversation = ctx.lifespan_context
     params = ctx.params or {}
     _note_client(conversation, params)
+    conversation.following.heard(ctx.method, ctx.session)
     try:
         if ctx.method != "tools/call":
             return await call_next(ctx)

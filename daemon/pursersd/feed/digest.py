@@ -1,0 +1,411 @@
+"""What digests are made of, for all who follow boards with one credential: read when a cue comes, and never by the clock.
+
+The journals are those of stream J, so that a follower is no sign of presence: its seat gets no offers for it (design, §5).
+Pages are filtered by seat: each seat has a place of its own in each journal, the events are kept once (rules/digest_buffer).
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import anyio
+
+from pursersd.central.account import Account, charged_to, current
+from pursersd.central.pool import Pool
+from pursersd.errors import CentralError, Overloaded, ProtocolRefused, PursersError, RegistryError, Unreachable
+from pursersd.feed.board import COALESCE, FIRST_RETRY, LAST_RETRY, TOUCH
+from pursersd.feed.catchup import Catchup, CursorAhead
+from pursersd.feed.feed import Feed
+from pursersd.ids import journal_uri
+from pursersd.rules import registry
+from pursersd.rules.backoff import delays
+from pursersd.rules.digest_buffer import Buffer, Event
+from pursersd.rules.digest_tickets import Ticket, Tickets
+from pursersd.rules.events import STATE_CHANGED, kind_of, ticket_of
+from pursersd.rules.id_map import expand_ids
+from pursersd.rules.windows import LW_RESYNC
+from pursersd.seats.seat import Seat, Seats
+
+log = logging.getLogger(__name__)
+
+FRESH_LIMIT = 10.0
+"""Longest time that a digest waits for what has happened to be read, in seconds."""
+
+DOWN_LIMIT = 1.0
+"""The same while Central does not answer."""
+
+PURPOSE = "digest"
+BATCH = 100
+"""Tickets that are asked for at once."""
+
+
+class Follower(Protocol):
+    """Who follows boards. All calls are synchronous and quick."""
+
+    def news(self, boards: frozenset[str]) -> None:
+        """Something that it may know of has happened on these boards."""
+
+    def registry_changed(self) -> None:
+        """The registry of its home board may be another one now."""
+
+    def ended(self) -> None:
+        """Nothing more comes: the Central is closed."""
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """Up to where one seat's journal of one board has been read."""
+
+    seat: Seat
+    touched_at: float
+    """When its seat last joined for it, on our clock."""
+    account: Account | None = None
+    cursor: int = 0
+    is_dirty: bool = True
+    """Whether something may have happened since the last read was sent."""
+    trouble: CentralError | None = None
+    """Why it could not be read the last time."""
+    missing: int = 0
+    """Up to which place the journal had been compacted when we came there."""
+    has_hidden: bool = False
+    """Whether rows were left out of its pages since it was last made sure that the seat is told of what happens."""
+    followers: int = 0
+    last_event_at: float | None = None
+    """When something new was read last, by Central's clock."""
+
+
+@dataclass(slots=True)
+class _Registry:
+    """A home board's registry, or why there is none; None: not read since it may have changed."""
+
+    asking: anyio.Lock = field(default_factory=anyio.Lock)
+    found: Mapping[str, object] | RegistryError | None = None
+
+
+class DigestFeed:
+    """The events and tickets of one pool. `run()` reads; with nobody who follows it does nothing."""
+
+    def __init__(
+        self, pool: Pool, seats: Seats, feed: Callable[[], Feed], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.buffer = Buffer()
+        self.tickets = Tickets()
+        self._pool = pool
+        self._seats = seats
+        self._feed = feed
+        self._clock = clock
+        self._catchup = Catchup(pool, seats)
+        self._places: dict[str, Place] = {}
+        """By agent id, in which the board is."""
+        self._followers: dict[Follower, tuple[str, dict[str, Place]]] = {}
+        """The home board and the places of each."""
+        self._registries: dict[str, _Registry] = {}
+        self._refreshing = anyio.Lock()
+        self._work = anyio.Event()
+        self._changed = anyio.Event()
+
+    def __repr__(self) -> str:
+        return f"<DigestFeed {len(self._followers)} followers, {len(self._places)} places, {self.buffer!r}>"
+
+    # --- who follows ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def follow(self, follower: Follower, home: str, seats: Sequence[Seat]) -> Iterator[dict[str, Place]]:
+        """Read the boards of these seats until the block ends; gives the places by board. One who follows again goes on
+        where its seat was: the events are kept as long as the Central is open."""
+        places = {}
+        for seat in seats:
+            place = self._places.setdefault(seat.agent_id, Place(seat, self._clock()))
+            place.seat, place.account = seat, place.account or current()
+            place.is_dirty |= not place.followers  # nobody listened for it
+            place.followers += 1
+            places[seat.board] = place
+        self._followers[follower] = home, places
+        self._hold()
+        self._work.set()
+        try:
+            yield places
+        finally:
+            del self._followers[follower]
+            for place in places.values():
+                place.followers -= 1
+            self._hold()
+
+    def close(self) -> None:
+        """The Central is closed."""
+        for follower in self._followers:
+            follower.ended()
+
+    def listens(self, board: str) -> bool:
+        """Whether everything that happens on the board is told to us."""
+        return journal_uri(board) in self._feed().journals.covered
+
+    @property
+    def trouble(self) -> CentralError | None:
+        """Why not."""
+        return self._pool.last_error or self._feed().journals.trouble
+
+    @property
+    def reconnects(self) -> int:
+        """How often the stream of the journals was lost."""
+        return self._feed().journals.reconnects
+
+    # --- what streams say -------------------------------------------------------------------------------------------
+
+    def journal_cued(self, board: str) -> None:
+        """See feed.JournalReader."""
+        for place in self._places.values():
+            if place.seat.board == board and place.followers:
+                place.is_dirty = True
+                self._work.set()
+
+    def streams_changed(self) -> None:
+        """See feed.JournalReader."""
+        self._tell()
+
+    def journals_replaced(self) -> None:
+        """See feed.JournalReader."""
+        for board in {place.seat.board for place in self._places.values()}:
+            self._begin_again(board)
+
+    # --- what digests ask -------------------------------------------------------------------------------------------
+
+    async def caught_up(self, places: Iterable[Place]) -> None:
+        """Return when what has happened by now has been read for these, or cannot be, or it takes too long."""
+        wanted = list(places)
+        for place in wanted:
+            place.is_dirty |= place.trouble is not None or not self.listens(place.seat.board)
+            place.trouble = None
+        self._work.set()
+        self._pool.reach.hurry()
+        self._feed().journals.retry()
+        with anyio.move_on_after(FRESH_LIMIT if self._pool.reach.is_up else DOWN_LIMIT):
+            while not all(self._is_settled(place) for place in wanted):
+                await self._changed.wait()
+
+    async def confirm(self, places: Iterable[Place]) -> None:
+        """Make sure that the seats are told of what happens (see Seats.confirm). Raises CentralError."""
+        for place in [place for place in places if place.has_hidden]:
+            place.has_hidden = False
+            await self._seats.confirm(place.seat, place.cursor, hidden=True)
+
+    def events(self, places: Mapping[str, Place], since: Mapping[str, int]) -> list[Event]:
+        """What these have seen after these places in their journals, in the order in which it happened."""
+        return self.buffer.events(_readers(places), since)
+
+    def seen_tickets(self, places: Mapping[str, Place]) -> list[tuple[str, str, Ticket]]:
+        """The tickets to which these have seen something happen, with board and id, as they were when they were read last."""
+        return list(self.tickets.seen(_readers(places)))
+
+    def missing(self, place: Place, since: int) -> int:
+        """Up to which place in the journal events after `since` may be missing in what is kept."""
+        return max(self.buffer.dropped(place.seat.board), place.missing if since else 0)
+
+    async def registry(self, home: str) -> Mapping[str, object]:
+        """The home board's registry; read again only when something hidden, or a change of state, has happened there.
+
+        Raises RegistryError and CentralError.
+        """
+        known = self._registries.setdefault(home, _Registry())
+        async with known.asking:
+            if known.found is None or not self.listens(home):
+                answer = await self._pool.read("board_state_get", {"board_id": home, "key": registry.STATE_KEY})
+                try:
+                    known.found = registry.validated(answer)
+                except RegistryError as error:
+                    known.found = error
+            if isinstance(known.found, PursersError):
+                raise known.found
+            return known.found
+
+    async def refresh(self, boards: Iterable[str]) -> None:
+        """Read the tickets of these boards again to which something has happened. Raises CentralError."""
+        async with self._refreshing:
+            for board in boards:
+                stale = self.tickets.stale(board)
+                wanted = list(stale)
+                for start in range(0, len(wanted), BATCH):
+                    await self._refresh(board, {name: stale[name] for name in wanted[start : start + BATCH]})
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Read for whoever follows, until cancelled."""
+        pauses = _retries()
+        while True:
+            await self._wait_for_work()
+            if await self._round():
+                pauses = _retries()
+                continue
+            await anyio.sleep(next(pauses))
+            await self._pool.reach.back()
+            self._work.set()
+
+    async def _wait_for_work(self) -> None:
+        touches = [place.touched_at + TOUCH for place in self._places.values() if place.followers]
+        with anyio.move_on_after(max(0.0, min(touches) - self._clock()) if touches else None):
+            await self._work.wait()
+            await anyio.sleep(COALESCE)
+        self._work = anyio.Event()
+
+    async def _round(self) -> bool:
+        """Read what must be read, then tell the followers. False if Central did not answer."""
+        read: set[Place] = set()
+        homes: set[str] = set()
+        due = [place for place in self._places.values() if place.followers]
+        try:
+            for place in due:
+                with charged_to(place.account):
+                    await self._touch(place)
+                    if place.is_dirty and await self._read(place, homes):
+                        read.add(place)
+        except (Unreachable, Overloaded) as error:
+            log.info("digests: reading again later: %s", error)
+            for place in due:
+                if place.is_dirty:
+                    place.trouble = error
+            return False
+        finally:
+            for home in homes & self._registries.keys():
+                self._registries[home].found = None
+            for follower, (home, places) in list(self._followers.items()):
+                if home in homes:
+                    follower.registry_changed()
+                if boards := frozenset(board for board, place in places.items() if place in read):
+                    follower.news(boards)
+            self._tell()
+        return True
+
+    async def _touch(self, place: Place) -> None:
+        """Join a seat that only follows once in a while: Central retires it otherwise (central.md §5)."""
+        if self._clock() - place.touched_at >= TOUCH:
+            place.touched_at = self._clock()
+            try:
+                place.seat = await self._seats.keepalive(place.seat)
+            except (Unreachable, Overloaded):
+                raise
+            except CentralError as error:
+                log.info("%s on %s: keepalive join failed: %s", place.seat.agent_name, place.seat.board, error)
+
+    async def _read(self, place: Place, homes: set[str]) -> bool:
+        """Read on to the end of the journal; whether there was something new. Boards that may have another registry now
+        are added to `homes`."""
+        place.is_dirty = False  # a cue that comes from now on is of something that this may not find
+        grew = False
+        try:
+            while True:
+                before = place.cursor
+                page = await self._catchup.page(place.seat, before, background=True)
+                grew |= self._take(place, page, homes)
+                if place.cursor == before and (page.get("has_more") or page.get("resync_required")):
+                    raise ProtocolRefused(
+                        f"Central answered board_catchup with a page that does not lead on from {before}"
+                    )
+                if not page.get("has_more") and not page.get("resync_required"):
+                    place.trouble = None
+                    return grew
+        except CursorAhead as ahead:
+            board = place.seat.board
+            log.warning("board %s: its journal ends at %d now, before our place", board, ahead.head)
+            self._begin_again(board)
+            homes.add(board)
+        except (Unreachable, Overloaded):
+            place.is_dirty = True
+            raise
+        except CentralError as error:
+            place.trouble = error
+        except BaseException:
+            place.is_dirty = True
+            raise
+        return grew
+
+    def _take(self, place: Place, page: Mapping[str, Any], homes: set[str]) -> bool:
+        board, reader = place.seat.board, place.seat.agent_id
+        if page.get("resync_required"):
+            # What is left of the journal begins there; the reset cursor is its end.
+            compacted = int(page.get("compacted_through") or page["reset_cursor"])
+            if place.cursor:
+                self._pool.windows.opened(
+                    LW_RESYNC, f"a digest of {place.seat.agent_name} on {board}: up to {compacted}"
+                )
+            place.missing = compacted
+            place.cursor = compacted if compacted > place.cursor else int(page["reset_cursor"])
+            homes.add(board)
+            return True
+        place.cursor = max(place.cursor, int(page["next_cursor"]))
+        events = page["events"]
+        is_partial = page["scan_count"] > len(events)
+        place.has_hidden |= is_partial
+        if is_partial or any(kind_of(event) == STATE_CHANGED for event in events):
+            homes.add(board)  # a change of the registry is hidden from most seats
+        new = self.buffer.add(board, reader, events)
+        for event in new:
+            if ticket_id := ticket_of(event):
+                self.tickets.changed(board, ticket_id, reader)
+        if new:
+            place.last_event_at = self._pool.central_time
+        return bool(new)
+
+    async def _refresh(self, board: str, changes: Mapping[str, int]) -> None:
+        arguments: dict[str, Any] = {
+            "board_id": board,
+            "ticket_ids": list(changes),
+            "include_closed": True,
+            "include_archived": True,
+            "limit": len(changes),
+            "view": "work",
+        }
+        found: dict[str, Mapping[str, Any]] = {}
+        while True:
+            page = expand_ids(await self._pool.read("ticket_list", arguments))
+            rows = page.get("tickets")
+            found |= {str(row["ticket_id"]): row for row in rows} if isinstance(rows, list) else {}
+            if not page.get("has_more"):
+                break
+            arguments["cursor"] = page["next_cursor"]
+        for ticket_id, row in found.items():
+            if row.get("annotation_count"):  # which a list leaves out
+                answer = await self._pool.read(
+                    "ticket_get", {"board_id": board, "ticket_id": ticket_id, "view": "work"}
+                )
+                whole = expand_ids(answer).get("ticket")
+                found[ticket_id] = whole if isinstance(whole, dict) else row
+        for ticket_id, count in changes.items():
+            self.tickets.read(board, ticket_id, found.get(ticket_id), count)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _is_settled(self, place: Place) -> bool:
+        uri, journals = journal_uri(place.seat.board), self._feed().journals
+        listening = uri in journals.covered or uri in journals.denied or journals.trouble is not None
+        return place.trouble is not None or (listening and not place.is_dirty)
+
+    def _begin_again(self, board: str) -> None:
+        """The board's journal is another one, or was set back: what was read of it means nothing."""
+        self._pool.windows.opened(LW_RESYNC, f"digests of {board} begin again")
+        self.buffer.forget(board)
+        self.tickets.forget(board)
+        for place in self._places.values():
+            if place.seat.board == board:
+                place.cursor, place.missing, place.is_dirty = 0, 0, True
+        self._work.set()
+
+    def _hold(self) -> None:
+        boards = frozenset(place.seat.board for place in self._places.values() if place.followers)
+        self._feed().hold(boards, PURPOSE)
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+def _readers(places: Mapping[str, Place]) -> dict[str, str]:
+    return {board: place.seat.agent_id for board, place in places.items()}
+
+
+def _retries() -> Iterator[float]:
+    return delays(FIRST_RETRY, LAST_RETRY, random.random)
