@@ -5,7 +5,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-SEQS = frozenset({"seq", "new_seq", "requested_cursor", "clamped_cursor", "acknowledged_cursor"})
+SEQS = frozenset(
+    {
+        "seq",
+        "new_seq",
+        "requested_cursor",
+        "available_cursor",
+        "clamped_cursor",
+        "acknowledged_cursor",
+        "cursor_map",
+    }
+)
 """Fields that hold a place in the journal; shown relative to the beginning of the scenario."""
 
 ROUNDING = 0.01  # seconds that waited_s may lack because it is rounded
@@ -51,6 +61,8 @@ def normal(data: Any, names: Mapping[str, str], bases: Mapping[str, int], timeou
                 shown[name] = "(some)" if value.get("mode") == "error" else _waited(member, timeout_s, many)
             elif name in bases:  # of a map by board
                 shown[text(name)] = walk(member, key, bases[name])
+            elif key == "cursor_map":  # of a board that is none of the scenario's
+                shown[text(name)] = member
             else:
                 shown[text(name)] = walk(member, name, base)
         return shown

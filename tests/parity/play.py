@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from parity.compare import value_at
 from parity.normal import normal, outcome
 from parity.script import (
     HOME,
+    Again,
+    Ask,
     Blocking,
     Call,
     Cancel,
@@ -18,9 +21,11 @@ from parity.script import (
     Exists,
     Finish,
     Handshake,
+    Heard,
     Held,
     Hold,
     Json,
+    Listen,
     Release,
     See,
     Seq,
@@ -36,6 +41,7 @@ from rig.wait import until
 
 PATIENCE = 20.0  # seconds for an answer, beyond the timeout of the call
 DEFAULT_TIMEOUT_S = 180
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 BRIEF = 10
 """Seconds that an offer lives in a scenario, at most, if it shall come to its end."""
 
@@ -48,6 +54,7 @@ class Theatre(Protocol):
     proxy: Proxy
     process: ShimProcess
     greeting: Object
+    meta: Object | None
 
     def act(
         self,
@@ -94,6 +101,10 @@ class Play:
     """The new_seq of the newest a2a_wait."""
     _started: tuple[Pending[Object], float, int] | None = None
     """What was started, its timeout_s, and the mark in the network's log when it was."""
+    _heard: int = 0
+    """How many notifications the host had received when it was last looked."""
+    _listening: int | None = None
+    """The id of the host's subscription."""
 
     def take(self, step: Step) -> None:
         """Carry out one step."""
@@ -112,6 +123,16 @@ class Play:
             case Describe():
                 listed = self.stage.process.request("tools/list")["tools"]
                 self._note(next(tool for tool in listed if tool["name"] == step.tool))
+            case Ask():
+                self._note(self._asked(step))
+            case Listen():
+                self._listen(step)
+            case Heard():
+                self._hear(step)
+            case Again():
+                until(lambda: self._has_settled(step), PATIENCE, f"{step.tool} gives {step.until}")
+                self._start(step)
+                self._finish()
             case Start():
                 self._start(step)
             case Call():
@@ -158,13 +179,45 @@ class Play:
         found = _at(self._do(step.do), step.path)
         return bool(found) if step.value is None else bool(found == step.value)
 
+    def _has_settled(self, step: Again) -> bool:
+        data = self.stage.process.call_tool(step.tool, self._filled_in(step.arguments), PATIENCE, meta=self.stage.meta)
+        wanted = {self._filled_in(path): self._filled_in(value) for path, value in step.until.items()}
+        found = {path: value_at(data, path) for path in wanted}
+        return all(bool(found[path]) if value is None else found[path] == value for path, value in wanted.items())
+
+    def _asked(self, step: Ask) -> Any:
+        params = {**self._filled_in(step.params), **({} if self.stage.meta is None else {"_meta": self.stage.meta})}
+        message = self.stage.process.start(step.method, params).message(PATIENCE)
+        found = {name: value for name, value in message.items() if name != "id"}
+        for content in found.get("result", {}).get("contents", ()):
+            content["text"] = json.loads(content["text"])
+        return found
+
+    def _listen(self, step: Listen) -> None:
+        self._heard = len(self.stage.process.notifications)
+        params = {"notifications": {"resourceSubscriptions": self._filled_in(step.uris)}, "_meta": self.stage.meta}
+        self._listening = self.stage.process.start("subscriptions/listen", params).id
+        self._hear(Heard("notifications/subscriptions/acknowledged"))
+
+    def _hear(self, step: Heard) -> None:
+        def heard() -> list[Object]:
+            return [x for x in self.stage.process.notifications[self._heard :] if x["method"] == step.method]
+
+        until(lambda: bool(heard()), PATIENCE, f"the host hears {step.method}")
+        distinct = {json.dumps(x["params"], sort_keys=True): x["params"] for x in heard()}
+        self._heard = len(self.stage.process.notifications)
+        known = {"_meta": {SUBSCRIPTION: self._listening}}
+        self._note(
+            [{**x, "_meta": "<of the subscription>"} if x.get("_meta") == known["_meta"] else x for x in distinct.values()]
+        )
+
     def _start(self, step: Call) -> None:
         arguments = self._filled_in(step.arguments)
         timeout = arguments.get("timeout_s", DEFAULT_TIMEOUT_S)
         if type(timeout) is int and 0 < timeout < DEFAULT_TIMEOUT_S and self.stage.patience > 1:
             timeout = arguments["timeout_s"] = timeout * self.stage.patience
         mark = self.stage.proxy.mark()
-        pending = self.stage.process.start_tool(step.tool, arguments)
+        pending = self.stage.process.start_tool(step.tool, arguments, meta=self.stage.meta)
         self._started = pending, timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT_S, mark
 
     def _finish(self) -> None:

@@ -95,6 +95,37 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Again(Call):
+    """The same, again and again until these fields of its data have these values, or are not empty if that is None; the
+    last outcome is compared. For what the bridge learns by and by."""
+
+    until: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The conversation's host makes another request; the whole answer is compared."""
+
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """The host subscribes to these resources, as the newer era does, and waits for the acknowledgement."""
+
+    uris: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Wait until the host is notified of something after what it had been by the step before; each notification is
+    compared, but not how often it came."""
+
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
 class Start(Call):
     """The same, but the script goes on meanwhile."""
 
@@ -158,7 +189,7 @@ class Denied:
 
 
 Disturbance = Hold | Held | Release | Unreachable | Denied
-Step = Do | Until | See | Exists | Handshake | Describe | Call | Blocking | Finish | Cancel | Disturbance
+Step = Do | Until | See | Exists | Handshake | Describe | Ask | Listen | Heard | Call | Blocking | Finish | Cancel | Disturbance
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +214,10 @@ class Place:
     seats: tuple[str, ...] = ()
     """Members who have joined the boards beforehand, beside the conversation's own."""
     further: tuple[Board, ...] = ()
+    modern: bool = False
+    """Whether the host speaks as of 2026-07-28."""
+    follows: bool = False
+    """Whether the bridge's subscriptions to journals alone are let through: its digests are made of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rig.plain import PlainClient
 from rig.proxy import Proxy
 from rig.relay import Seen
 from rig.shim import BRIDGE, SHIM, Ended, Json, ShimProcess
+from rig.speaker import modern_meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ class Stage:
         self.board = f"{side}-{place.name}"
         self.boards = {HOME: self.board} | {board.name: f"{self.board}-{board.name}" for board in place.further}
         """By the names that scripts use, the home board first."""
-        self.proxy = Muffled(central.port) if side == "bridge" else Proxy(central.port)
+        self.proxy = Muffled(central.port) if side == "bridge" and not place.follows else Proxy(central.port)
+        self.meta = modern_meta() if place.modern else None
+        """What a request has beside its parameters."""
         self.patience = patience
         self.greeting: Json = {}
         """The answer to `initialize`, or how the process ended instead."""
@@ -205,6 +208,8 @@ class Stage:
 
     def _greet(self) -> Json:
         try:
+            if self.meta is not None:
+                return self.process.request("server/discover", {"_meta": self.meta})
             return self.process.initialize()
         except Ended:
             return {"ended": self.process.wait()}

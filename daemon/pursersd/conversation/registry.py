@@ -76,9 +76,9 @@ class Conversations:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
         `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at; its calls
-        are counted in `stats`, and `digests` gives the file with its record. After a daemon's death nobody here knows the id; the shim's word is taken, with its epoch as
-        the high-water mark. `idle_s` is how long the model of a conversation that resumes has been silent, by its shim; None
-        if it never spoke.
+        are counted in `stats`, and `digests` gives the file with its record. After a daemon's death nobody here knows the id;
+        the shim's word is taken, with its epoch as the high-water mark. `idle_s` is how long the model of a conversation that
+        resumes has been silent, by its shim; None if it never spoke.
         """
         known = self._all.get(resume) if resume else None
         if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():

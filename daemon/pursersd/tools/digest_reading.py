@@ -53,7 +53,9 @@ async def _sources(view: View, since: dict[str, int]) -> Sources:
     except CentralError as error:
         log.info("the tickets of a digest are as they were read earlier: %s", error)
         connected, trouble = False, str(error)
-    read_at = max((place.last_event_at for place in places.values() if place.last_event_at is not None), default=None)
+    read_at = max(
+        (place.last_event_at for place in view.places.values() if place.last_event_at is not None), default=None
+    )
     return Sources(
         events=feed.events(places, since),
         tickets=feed.seen_tickets(places),

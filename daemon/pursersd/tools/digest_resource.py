@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -21,9 +22,10 @@ TEMPLATE = "board://{board_id}/digest"
 NAME = "board_digest_resource"
 
 
-async def board_digest_resource(board_id: str, ctx: Context[Conversation]) -> str:
+async def board_digest_resource(board_id: str, ctx: Context) -> str:
     """What board_digest tells of one board, as JSON text."""
-    conversation = ctx.request_context.lifespan_context
+    # The SDK would make a new, empty one of a context whose type says what its lifespan is.
+    conversation = cast(Conversation, ctx.request_context.lifespan_context)
     try:
         with charged_to(conversation.account()), on_behalf_of(conversation.id):
             found = await digest(conversation, Query(boards=(board_id,), since=None))

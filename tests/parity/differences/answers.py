@@ -117,12 +117,19 @@ ANSWERS = (
             "registry-status": {"0.text": Says("project 'alpha', status must be active or paused")},
             "registry-folder": {"0.text": Says("project 'alpha', work_dir must be an absolute path")},
             "registry-version": {"0.text": Says("schema_version must be 1")},
+            "digest-no-transitions": {"0.text": Says("must be a positive integer; received 0")},
+            "digest-no-boards": {"0.text": Says("boards must contain at least one board ID; received []")},
+            "digest-blank-board": {"0.text": Says("boards must contain non-empty strings; received ['a', ' ']")},
+            "digest-modern": {"8.text": Says("must be a positive integer; received -1")},
         },
     ),
     Difference(
         "read-only-hint",
         "Tools that change nothing say so: some hosts run them beside other calls only then, or refuse them otherwise.",
-        {name: {"0.annotations": {"readOnlyHint": True}} for name in ("describe-wait", "describe-registry")},
+        {
+            name: {"0.annotations": {"readOnlyHint": True}}
+            for name in ("describe-wait", "describe-registry", "describe-digest")
+        },
     ),
     Difference(
         "descriptions",
@@ -130,6 +137,12 @@ ANSWERS = (
         {
             "describe-wait": {"0.description": Says("new_seq", "since_seq")},
             "describe-registry": {"0.description": Says("registry")},
+            "describe-digest": {"0.description": Says("What has changed", "data_status")},
+            "describe-digest-ack": {"0.description": Says("the next board_digest begins there")},
+            "describe-watch": {"0.description": Says("Pin tickets")},
+            "describe-unwatch": {"0.description": Says("all=true")},
+            "digest-resource": {"0.result.resourceTemplates.0.description": Says("as JSON text")},
+            "digest-modern": {"1.result.resourceTemplates.0.description": Says("as JSON text")},
         },
     ),
 )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from parity.scenarios import (
     arguments,
     closed,
+    digest,
     entry,
     held,
     identity,
@@ -18,7 +19,7 @@ from parity.scenarios import (
 )
 from parity.script import Scenario
 
-_MODULES = (arguments, entry, held, review, identity, live, projects, many, closed, roles, routes, offers)
+_MODULES = (arguments, entry, held, review, identity, live, projects, many, closed, roles, routes, offers, digest)
 
 SCENARIOS = tuple(scenario for module in _MODULES for scenario in module.SCENARIOS)
 ALL: Mapping[str, Scenario] = {scenario.id: scenario for scenario in SCENARIOS}
