@@ -208,7 +208,10 @@ class Play:
         self._heard = len(self.stage.process.notifications)
         known = {"_meta": {SUBSCRIPTION: self._listening}}
         self._note(
-            [{**x, "_meta": "<of the subscription>"} if x.get("_meta") == known["_meta"] else x for x in distinct.values()]
+            [
+                {**x, "_meta": "<of the subscription>"} if x.get("_meta") == known["_meta"] else x
+                for x in distinct.values()
+            ]
         )
 
     def _start(self, step: Call) -> None:

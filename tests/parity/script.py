@@ -189,7 +189,22 @@ class Denied:
 
 
 Disturbance = Hold | Held | Release | Unreachable | Denied
-Step = Do | Until | See | Exists | Handshake | Describe | Ask | Listen | Heard | Call | Blocking | Finish | Cancel | Disturbance
+Step = (
+    Do
+    | Until
+    | See
+    | Exists
+    | Handshake
+    | Describe
+    | Ask
+    | Listen
+    | Heard
+    | Call
+    | Blocking
+    | Finish
+    | Cancel
+    | Disturbance
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,13 @@ DIGESTS = (
         "why-stale",
         "A digest that is not up to date says why: the bridge is silent about a wrong credential for ever.",
         {
-            "no-token-resource": {"0.result.contents.0.text.subscription.detail": Says("ONBOARD_CENTRAL_TOKEN is not set")},
+            "no-token-resource": {
+                "0.result.contents.0.text.subscription.detail": Says("ONBOARD_CENTRAL_TOKEN is not set")
+            },
             "no-token-digest": {"0.data.subscription.detail": Says("ONBOARD_CENTRAL_TOKEN is not set")},
-            "no-central-resource": {"0.result.contents.0.text.subscription.detail": Says("unreachable at <closed url>")},
+            "no-central-resource": {
+                "0.result.contents.0.text.subscription.detail": Says("unreachable at <closed url>")
+            },
             "no-central-digest": {"0.data.subscription.detail": Says("unreachable at <closed url>")},
         },
     ),
@@ -38,4 +42,3 @@ DIGESTS = (
         },
     ),
 )
-
