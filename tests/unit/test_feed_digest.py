@@ -11,8 +11,9 @@ from pursersd.central import streams
 from pursersd.errors import ToolFailed, Unreachable
 from pursersd.feed import digest as module
 from pursersd.feed import feed as feed_module
-from pursersd.feed.digest import DigestFeed, Place
+from pursersd.feed.digest import DigestFeed
 from pursersd.feed.feed import Feed
+from pursersd.feed.place import Place
 from pursersd.ids import journal_uri
 from pursersd.rules.windows import LW_RESYNC
 from pursersd.seats.seat import Seats

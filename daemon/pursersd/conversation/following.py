@@ -31,7 +31,7 @@ from pursersd.errors import (
     Unreachable,
 )
 from pursersd.feed.centrals import Central
-from pursersd.feed.digest import Place
+from pursersd.feed.place import Place
 from pursersd.ids import digest_uri
 from pursersd.rules import digest_file, registry, selection
 from pursersd.rules.backoff import delays
@@ -215,7 +215,7 @@ class Following:
     # --- Follower ---------------------------------------------------------------------------------------------------
 
     def news(self, boards: frozenset[str]) -> None:
-        """See feed.digest.Follower."""
+        """See feed.place.Follower."""
         self._news |= boards
         self._rung.set()
 
@@ -224,11 +224,11 @@ class Following:
         self.news(frozenset([self._conversation.settings.board]))
 
     def registry_changed(self) -> None:
-        """See feed.digest.Follower."""
+        """See feed.place.Follower."""
         self._again.set()
 
     def ended(self) -> None:
-        """See feed.digest.Follower."""
+        """See feed.place.Follower."""
         self._is_over = True
         self._again.set()
 

@@ -10,23 +10,32 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
-from pursersd.central.account import Account, charged_to, current
+from pursersd.central.account import charged_to, current
 from pursersd.central.pool import Pool
-from pursersd.errors import CentralError, Overloaded, ProtocolRefused, PursersError, RegistryError, Unreachable
+from pursersd.errors import (
+    CentralError,
+    Overloaded,
+    ProtocolRefused,
+    PursersError,
+    RegistryError,
+    ToolFailed,
+    Unreachable,
+)
+from pursersd.feed import ticket_reads
 from pursersd.feed.board import COALESCE, FIRST_RETRY, LAST_RETRY, TOUCH
 from pursersd.feed.catchup import Catchup, CursorAhead
 from pursersd.feed.feed import Feed
+from pursersd.feed.place import Follower, Place
 from pursersd.ids import journal_uri
 from pursersd.rules import registry
 from pursersd.rules.backoff import delays
 from pursersd.rules.digest_buffer import Buffer, Event
 from pursersd.rules.digest_tickets import Ticket, Tickets
 from pursersd.rules.events import STATE_CHANGED, kind_of, ticket_of
-from pursersd.rules.id_map import expand_ids
 from pursersd.rules.windows import LW_RESYNC
 from pursersd.seats.seat import Seat, Seats
 
@@ -39,43 +48,6 @@ DOWN_LIMIT = 1.0
 """The same while Central does not answer."""
 
 PURPOSE = "digest"
-BATCH = 100
-"""Tickets that are asked for at once."""
-
-
-class Follower(Protocol):
-    """Who follows boards. All calls are synchronous and quick."""
-
-    def news(self, boards: frozenset[str]) -> None:
-        """Something that it may know of has happened on these boards."""
-
-    def registry_changed(self) -> None:
-        """The registry of its home board may be another one now."""
-
-    def ended(self) -> None:
-        """Nothing more comes: the Central is closed."""
-
-
-@dataclass(slots=True, eq=False)
-class Place:
-    """Up to where one seat's journal of one board has been read."""
-
-    seat: Seat
-    touched_at: float
-    """When its seat last joined for it, on our clock."""
-    account: Account | None = None
-    cursor: int = 0
-    is_dirty: bool = True
-    """Whether something may have happened since the last read was sent."""
-    trouble: CentralError | None = None
-    """Why it could not be read the last time."""
-    missing: int = 0
-    """Up to which place the journal had been compacted when we came there."""
-    has_hidden: bool = False
-    """Whether rows were left out of its pages since it was last made sure that the seat is told of what happens."""
-    followers: int = 0
-    last_event_at: float | None = None
-    """When something new was read last, by Central's clock."""
 
 
 @dataclass(slots=True)
@@ -83,7 +55,7 @@ class _Registry:
     """A home board's registry, or why there is none; None: not read since it may have changed."""
 
     asking: anyio.Lock = field(default_factory=anyio.Lock)
-    found: Mapping[str, object] | RegistryError | None = None
+    found: Mapping[str, object] | PursersError | None = None
 
 
 class DigestFeed:
@@ -174,18 +146,26 @@ class DigestFeed:
 
     # --- what digests ask -------------------------------------------------------------------------------------------
 
-    async def caught_up(self, places: Iterable[Place]) -> None:
-        """Return when what has happened by now has been read for these, or cannot be, or it takes too long."""
-        wanted = list(places)
-        for place in wanted:
+    async def caught_up(self, places: Iterable[Place]) -> bool:
+        """Return when all that has happened by now has been read for these, or cannot be, or it takes too long; whether it
+        has, and what happens next will be."""
+        needed: dict[Place, int] = {}
+        for place in places:
             place.is_dirty |= place.trouble is not None or not self.listens(place.seat.board)
-            place.trouble = None
+            # A cue that came while it is being read is for the read after this one.
+            needed[place] = place.reads + place.is_being_read + place.is_dirty
         self._work.set()
         self._pool.reach.hurry()
         self._feed().journals.retry()
         with anyio.move_on_after(FRESH_LIMIT if self._pool.reach.is_up else DOWN_LIMIT):
-            while not all(self._is_settled(place) for place in wanted):
+            while not all(
+                self._is_settled(place.seat.board) and place.reads >= reads for place, reads in needed.items()
+            ):
                 await self._changed.wait()
+        return all(
+            place.trouble is None and place.reads >= reads and self.listens(place.seat.board)
+            for place, reads in needed.items()
+        )
 
     async def confirm(self, places: Iterable[Place]) -> None:
         """Make sure that the seats are told of what happens (see Seats.confirm). Raises CentralError."""
@@ -213,23 +193,23 @@ class DigestFeed:
         known = self._registries.setdefault(home, _Registry())
         async with known.asking:
             if known.found is None or not self.listens(home):
-                answer = await self._pool.read("board_state_get", {"board_id": home, "key": registry.STATE_KEY})
                 try:
+                    answer = await self._pool.read("board_state_get", {"board_id": home, "key": registry.STATE_KEY})
                     known.found = registry.validated(answer)
-                except RegistryError as error:
+                except (RegistryError, ToolFailed) as error:
                     known.found = error
             if isinstance(known.found, PursersError):
-                raise known.found
+                raise known.found.with_traceback(None)
             return known.found
 
     async def refresh(self, boards: Iterable[str]) -> None:
         """Read the tickets of these boards again to which something has happened. Raises CentralError."""
-        async with self._refreshing:
+        async with self._refreshing:  # who comes meanwhile finds them fresh
             for board in boards:
                 stale = self.tickets.stale(board)
-                wanted = list(stale)
-                for start in range(0, len(wanted), BATCH):
-                    await self._refresh(board, {name: stale[name] for name in wanted[start : start + BATCH]})
+                found = await ticket_reads.read(self._pool, board, list(stale))
+                for ticket_id, changes in stale.items():
+                    self.tickets.read(board, ticket_id, found.get(ticket_id), changes)
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
@@ -268,6 +248,7 @@ class DigestFeed:
             for place in due:
                 if place.is_dirty:
                     place.trouble = error
+                    place.reads += 1
             return False
         finally:
             for home in homes & self._registries.keys():
@@ -294,34 +275,41 @@ class DigestFeed:
     async def _read(self, place: Place, homes: set[str]) -> bool:
         """Read on to the end of the journal; whether there was something new. Boards that may have another registry now
         are added to `homes`."""
-        place.is_dirty = False  # a cue that comes from now on is of something that this may not find
+        place.is_dirty, place.is_being_read = False, True  # a cue that comes from now on is of what this may not find
         grew = False
         try:
             while True:
                 before = place.cursor
-                page = await self._catchup.page(place.seat, before, background=True)
+                try:
+                    page = await self._catchup.page(place.seat, before, background=True)
+                except CursorAhead as ahead:
+                    log.warning("board %s: its journal ends at %d now, before our place", place.seat.board, ahead.head)
+                    self._begin_again(place.seat.board)
+                    homes.add(place.seat.board)
+                    continue
+                if place.cursor != before:
+                    continue  # the journal was replaced meanwhile
                 grew |= self._take(place, page, homes)
-                if place.cursor == before and (page.get("has_more") or page.get("resync_required")):
+                goes_on = page.get("has_more") or page.get("resync_required")
+                if goes_on and place.cursor == before:
                     raise ProtocolRefused(
                         f"Central answered board_catchup with a page that does not lead on from {before}"
                     )
-                if not page.get("has_more") and not page.get("resync_required"):
+                if not goes_on:
                     place.trouble = None
                     return grew
-        except CursorAhead as ahead:
-            board = place.seat.board
-            log.warning("board %s: its journal ends at %d now, before our place", board, ahead.head)
-            self._begin_again(board)
-            homes.add(board)
         except (Unreachable, Overloaded):
             place.is_dirty = True
             raise
         except CentralError as error:
             place.trouble = error
+            return grew
         except BaseException:
             place.is_dirty = True
             raise
-        return grew
+        finally:
+            place.is_being_read = False
+            place.reads += 1
 
     def _take(self, place: Place, page: Mapping[str, Any], homes: set[str]) -> bool:
         board, reader = place.seat.board, place.seat.agent_id
@@ -350,39 +338,12 @@ class DigestFeed:
             place.last_event_at = self._pool.central_time
         return bool(new)
 
-    async def _refresh(self, board: str, changes: Mapping[str, int]) -> None:
-        arguments: dict[str, Any] = {
-            "board_id": board,
-            "ticket_ids": list(changes),
-            "include_closed": True,
-            "include_archived": True,
-            "limit": len(changes),
-            "view": "work",
-        }
-        found: dict[str, Mapping[str, Any]] = {}
-        while True:
-            page = expand_ids(await self._pool.read("ticket_list", arguments))
-            rows = page.get("tickets")
-            found |= {str(row["ticket_id"]): row for row in rows} if isinstance(rows, list) else {}
-            if not page.get("has_more"):
-                break
-            arguments["cursor"] = page["next_cursor"]
-        for ticket_id, row in found.items():
-            if row.get("annotation_count"):  # which a list leaves out
-                answer = await self._pool.read(
-                    "ticket_get", {"board_id": board, "ticket_id": ticket_id, "view": "work"}
-                )
-                whole = expand_ids(answer).get("ticket")
-                found[ticket_id] = whole if isinstance(whole, dict) else row
-        for ticket_id, count in changes.items():
-            self.tickets.read(board, ticket_id, found.get(ticket_id), count)
-
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _is_settled(self, place: Place) -> bool:
-        uri, journals = journal_uri(place.seat.board), self._feed().journals
-        listening = uri in journals.covered or uri in journals.denied or journals.trouble is not None
-        return place.trouble is not None or (listening and not place.is_dirty)
+    def _is_settled(self, board: str) -> bool:
+        """Whether it is known if the board's cues are delivered."""
+        uri, journals = journal_uri(board), self._feed().journals
+        return uri in journals.covered or uri in journals.denied or journals.trouble is not None
 
     def _begin_again(self, board: str) -> None:
         """The board's journal is another one, or was set back: what was read of it means nothing."""

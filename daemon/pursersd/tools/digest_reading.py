@@ -42,10 +42,9 @@ async def _sources(view: View, since: dict[str, int]) -> Sources:
     feed = view.central.digest
     places = {board: place for board, place in view.places.items() if board in since}
     trouble: str | None = None
-    await feed.caught_up(places.values())
-    troubles = [place.trouble for place in places.values() if place.trouble is not None]
-    connected = not troubles and all(feed.listens(board) and not place.is_dirty for board, place in places.items())
+    connected = await feed.caught_up(places.values())
     if not connected:
+        troubles = [place.trouble for place in places.values() if place.trouble is not None]
         trouble = str(troubles[0] if troubles else feed.trouble or "Central has not told everything yet.")
     try:
         await feed.confirm(places.values())
