@@ -147,7 +147,6 @@ class Following:
         """The conversation begins, maybe again after an earlier daemon: follow if it did then."""
         if self._conversation.kept.get(FOLLOWS):
             self.begin(source="keepalive")
-            self.missed()
 
     def heard(self, method: str, session: ServerSession) -> None:
         """A message of the host came."""
