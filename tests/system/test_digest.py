@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
+from mcp import Client
+from mcp.shared.subscriptions import ResourceUpdated
+
 from rig import processes
 from rig.central import WORKER_SCOPE, Central
 from rig.daemon import Home
@@ -18,6 +22,7 @@ from rig.speaker import modern_meta
 from rig.wait import until
 from system.scene import PATIENCE, Converse
 from system.test_crash import crash
+from system.test_official_client import Tap, run
 
 UPDATED = "notifications/resources/updated"
 META = modern_meta()
@@ -154,6 +159,28 @@ def test_a_subscription_of_the_newer_era_outlives_the_daemon(central: Central, h
         expected = {"uri": uri, "_meta": {"io.modelcontextprotocol/subscriptionId": number}}
         assert all(params == expected for params in updates(shim))
         assert not shim.answers(number), "the subscription goes on"
+
+
+def test_the_official_client_listens_to_a_digest_over_the_end_of_the_daemon(
+    central: Central, home: Home, board: str
+) -> None:
+    uri = f"board://{board}/digest"
+    tap = Tap(home.environment(central.url, central.worker("ann", board), board, "official"))
+
+    async def body() -> None:
+        async with (
+            Client(tap.transport(), mode="2026-07-28") as client,
+            client.listen(resource_subscriptions=[uri]) as sub,
+        ):
+            events = aiter(sub)
+            await to_thread.run_sync(crash, home)
+            assert await anext(events) == ResourceUpdated(uri)  # there may be news
+            ticket = await to_thread.run_sync(central.create_ticket, board, "for the official client")
+            while ticket not in (await client.read_resource(uri)).contents[0].text:  # type: ignore[union-attr]
+                assert await anext(events) == ResourceUpdated(uri)
+
+    run(body)
+    assert len(set(tap.answered)) == len(tap.answered)
 
 
 def test_subscriptions_are_of_one_conversation(central: Central, home: Home, board: str) -> None:
