@@ -16,6 +16,7 @@ from mcp.shared.subscriptions import ResourceUpdated
 from rig import processes
 from rig.central import WORKER_SCOPE, Central
 from rig.daemon import Home
+from rig.doors import kid_of
 from rig.proxy import Proxy
 from rig.shim import ShimProcess
 from rig.speaker import modern_meta
@@ -23,6 +24,7 @@ from rig.wait import until
 from system.scene import PATIENCE, Converse
 from system.test_crash import crash
 from system.test_official_client import Tap, run
+from system.test_rotation import Office
 
 UPDATED = "notifications/resources/updated"
 META = modern_meta()
@@ -235,6 +237,24 @@ def test_fifty_conversations_at_once(central: Central, home: Home, board: str, c
     assert sorted(max(0, head - number) for number in range(FIFTY)) == sorted(
         r["cursors"][board] for r in identities.values()
     )
+
+
+def test_it_goes_on_with_the_token_that_replaced_its_own(central: Central, home: Home, board: str) -> None:
+    """The principal is the same, so is the record; the events are read again with the new credential."""
+    office = Office(central, home, board)
+    shim = office.conversation("lead")
+    office.make("One")
+    shim.call_tool("board_digest")
+    shim.call_tool("board_digest_ack")
+    office.rotate()
+    office.replace_behind_our_back()
+    made = office.make("Two")
+    digest = shim.call_tool("board_digest")
+    assert (tickets(digest), digest["data_status"]) == ({made}, "current")
+    until(lambda: office.credentials() == [kid_of(office.door)], PATIENCE, "the old pool is closed")
+    told = len(updates(shim))
+    office.make("Three")
+    until(lambda: len(updates(shim)) > told, PATIENCE, "the host is told with the new credential")
 
 
 def test_a_newer_file_is_refused_with_its_path(central: Central, home: Home, board: str, converse: Converse) -> None:

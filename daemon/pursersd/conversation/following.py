@@ -7,7 +7,7 @@ orchestrator (bridge.md §5.1), and goes on as long as the conversation, over ea
 import logging
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -19,6 +19,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 
 from pursersd.central.account import Account, charged_to
+from pursersd.central.pool import PoolKey
 from pursersd.central.turns import on_behalf_of
 from pursersd.errors import (
     ConfigurationError,
@@ -58,6 +59,10 @@ FOLLOWS, SHOWN = "follows_digest", "digest_shown"
 
 class Renewal(Protocol):
     """The credential of a conversation, which may be replaced (see configuration.py)."""
+
+    @property
+    def key(self) -> PoolKey | None:
+        """What the calls of this moment are sent with."""
 
     def until_renewed(self) -> AbstractContextManager[None]:
         """The block is cancelled, quietly, when the credential is replaced."""
@@ -119,7 +124,8 @@ class Following:
         self._file = file
         self._session: ServerSession | None = None
         """The newest link's; a client of the era before subscriptions is told of news through it."""
-        self._home: Seat | None = None
+        self._known: tuple[PoolKey, Seat] | None = None
+        """The home seat that Central has confirmed last, and with which credential."""
         self._is_running = False
         self._is_over = False
         self._again = anyio.Event()
@@ -175,15 +181,17 @@ class Following:
 
     async def current(self) -> View | None:
         """What it follows, after an attempt to begin if it follows nothing; None if that fails, `trouble` says why."""
-        if self.view is None:
+        if self.view is not None:
+            with suppress(PursersError):
+                await self._conversation.connect()  # its credential may have been replaced
+            self._again.set()  # a board that refused may let us in by now
+        if self.view is None or self.view.central.pool.key != self._conversation.configuration.key:
             self._tried = anyio.Event()
             self.begin()
             self._hurry.set()
             with anyio.move_on_after(SETUP_LIMIT):
                 if self._is_running:
                     await self._tried.wait()
-        else:
-            self._again.set()  # a board that refused may let us in by now
         return self.view
 
     async def record(self) -> Record:
@@ -207,6 +215,12 @@ class Following:
         file = self._file(home.board)
         work = partial(file.change, self._identity(home), home.agent_id, change)
         return (await to_thread.run_sync(work))[1]
+
+    @property
+    def _home(self) -> Seat | None:
+        """Who it is: not what it was with another credential."""
+        key = self._conversation.configuration.key
+        return self._known[1] if self._known is not None and self._known[0] == key else None
 
     def _identity(self, home: Seat) -> str:
         return digest_file.identity(self._conversation.settings.url, home.agent_id)
@@ -273,7 +287,7 @@ class Following:
     async def _follow(self, source: Source) -> None:
         """Follow until the registry names other boards, one lets us in, or the Central is closed. Raises PursersError."""
         central, home = await self._conversation.join(source=source)
-        self._home = home
+        self._known = central.pool.key, home
         boards = await self._boards(central, home)
         found = {board: await self._seat(central, board, source) for board in boards[1:]}
         refused = [board for board, seat in found.items() if seat is None]

@@ -3,22 +3,23 @@
 from parity.compare import Says
 from parity.differences.difference import Difference
 
-UNKNOWN = {"0.is_error": True, "0.data": None}
-JOIN = Says("board join failed (", "): ")
+TROUBLES = {
+    "no-token": Says("ONBOARD_CENTRAL_TOKEN is not set"),
+    "wrong-token": Says("HTTP 401"),
+    "outsider": Says("'<board>' is not one of this credential's boards"),
+    "no-scope": Says("lacks board:review"),
+    "no-central": Says("unreachable at <closed url>"),
+    "other-instance": Says("Central instance mismatch"),
+}
 
 DIGESTS = (
     Difference(
         "why-stale",
         "A digest that is not up to date says why: the bridge is silent about a wrong credential for ever.",
-        {
-            "no-token-resource": {
-                "0.result.contents.0.text.subscription.detail": Says("ONBOARD_CENTRAL_TOKEN is not set")
-            },
-            "no-token-digest": {"0.data.subscription.detail": Says("ONBOARD_CENTRAL_TOKEN is not set")},
-            "no-central-resource": {
-                "0.result.contents.0.text.subscription.detail": Says("unreachable at <closed url>")
-            },
-            "no-central-digest": {"0.data.subscription.detail": Says("unreachable at <closed url>")},
+        {f"{name}-digest": {"0.data.subscription.detail": said} for name, said in TROUBLES.items()}
+        | {
+            f"{name}-resource": {"0.result.contents.0.text.subscription.detail": said}
+            for name, said in TROUBLES.items()
         },
     ),
     Difference(
@@ -36,8 +37,8 @@ DIGESTS = (
         "whose-record",
         "What is acknowledged and watched belongs to an identity, so Central must have said once who that is.",
         {
-            f"{place}-{tool}": UNKNOWN | {"0.text": JOIN}
-            for place in ("no-token", "no-central")
+            f"{name}-{tool}": {"0.is_error": True, "0.data": None, "0.text": said}
+            for name, said in TROUBLES.items()
             for tool in ("digest_ack", "watch", "unwatch")
         },
     ),

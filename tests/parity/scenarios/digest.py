@@ -15,6 +15,7 @@ from parity.scenarios.acts import (
     rejected,
     submitted,
 )
+from parity.scenarios.identity import TROUBLE
 from parity.script import (
     Again,
     Ask,
@@ -35,17 +36,13 @@ URI = "board://{board}/digest"
 UPDATED = "notifications/resources/updated"
 
 LEAD = Place("lead-digest", "ann", seats=("bob", "rex"), follows=True)
-ACKS = Place("acks-digest", "ann", seats=("bob",), follows=True)
 JUDGE = Place("judge-digest", "rex", seats=("bob",), follows=True)
-WORDS = Place("words-digest", "ann", seats=("bob",), follows=True)
 CHIEF = Place("chief-digest", "cora", variables={"PURSERS_ROLE": "orchestrator"}, seats=("bob",), follows=True)
 MANY = Place("many-digest", "ann", seats=("bob",), further=(Board(SECOND),), follows=True)
 NARROW = Place(
     "narrow-digest", "ann", seats=("bob",), further=(Board(SECOND),), follows=True, variables={"PURSERS_BOARDS": "home"}
 )
 MODERN = Place("modern-digest", "ann", seats=("bob",), follows=True, modern=True)
-NO_TOKEN = Place("no-token-digest", variables={"ONBOARD_CENTRAL_TOKEN": None})
-NO_CENTRAL = Place("no-central-digest", variables={"ONBOARD_CENTRAL_URL": "{closed}"})
 
 HERE = {"$board": BASE}
 CURRENT = {"data_status": "current", "cursor_map.{board}": HEAD}
@@ -129,7 +126,7 @@ STORY = (
     Scenario(
         "digest-acknowledged",
         "What was acknowledged is not told again; places only move up.",
-        ACKS,
+        LEAD,
         (
             created("A"),
             read({"tickets.0.title": None}),
@@ -141,7 +138,7 @@ STORY = (
             now(since=0, boards="nowhere"),
             now(since=HEAD),
             now(since=Seq("head", 7)),
-            now(since={"$board": -5}, boards=[" $board ", "{board}", "nowhere"]),
+            now(since={"$board": HEAD, "nowhere": -5}, boards=["{board} ", "$board", "nowhere"]),
         ),
     ),
     Scenario(
@@ -166,7 +163,7 @@ STORY = (
 )
 
 REFUSED = tuple(
-    Scenario(f"digest-{name}", "An argument that it does not take.", WORDS, (Call(tool, arguments),))
+    Scenario(f"digest-{name}", "An argument that it does not take.", LEAD, (Call(tool, arguments),))
     for name, tool, arguments in (
         ("no-transitions", "board_digest", {"max_transitions_per_ticket": 0}),
         ("no-boards", "board_digest", {"boards": []}),
@@ -272,7 +269,8 @@ RESOURCE = (
 
 ALONE = tuple(
     scenario
-    for name, place in (("no-token", NO_TOKEN), ("no-central", NO_CENTRAL))
+    for name, place in TROUBLE.items()
+    if name != "no-board"
     for scenario in (
         Scenario(f"{name}-resource", "Without Central a digest says that it is stale.", place, (READ,)),
         Scenario(f"{name}-digest", "The same.", place, (now(boards="a", since=3),)),
@@ -284,7 +282,7 @@ ALONE = tuple(
 )
 
 DESCRIBED = tuple(
-    Scenario(f"describe-{tool.replace('_', '-')}", "What the model reads of it.", WORDS, (Describe(f"board_{tool}"),))
+    Scenario(f"describe-{tool.replace('_', '-')}", "What the model reads of it.", LEAD, (Describe(f"board_{tool}"),))
     for tool in ("digest", "digest_ack", "watch", "unwatch")
 )
 
