@@ -252,10 +252,15 @@ class Following:
             with anyio.move_on_after(grace_s):
                 await self._hurry.wait()
             self._conversation.kept[FOLLOWS] = True
-        with charged_to(self._conversation.account()), on_behalf_of(self._conversation.id):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._tell)
-                await self._follow_on(source)
+        try:
+            with charged_to(self._conversation.account()), on_behalf_of(self._conversation.id):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._tell)
+                    await self._follow_on(source)
+        except Exception:  # a defect of ours: the rest of the conversation goes on, and the next digest begins again
+            log.exception("%s: its following of boards broke", self._conversation.id)
+        finally:
+            self._is_running = False
 
     async def _follow_on(self, source: Source) -> None:
         """Follow, and begin again with each other credential, registry or Central, and after each failure."""
