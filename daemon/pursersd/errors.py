@@ -40,6 +40,12 @@ class WaitPolicyError(PursersError):
     code = "wait_configuration"
 
 
+class NotAllowed(PursersError):
+    """What a tool was asked for is not this seat's to do; the text says whose it is."""
+
+    code = "not_allowed"
+
+
 class OwnershipError(PursersError):
     """This process may not be the daemon: another one is, or the folder is not safe."""
 

@@ -29,7 +29,8 @@ from pursersd.settings import DEFAULT_NAME, Settings
 from pursersd.state.digests import DigestFile
 from pursersd.state.doors import Doors
 from pursersd.state.stats import StatsWriter
-from pursersd.waits.board import BoardWait, Memory
+from pursersd.waits.board import Memory
+from pursersd.waits.watched import Watched
 from pursersd.windows import Windows
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class Conversation:
         self._seat: Seat | None = None
         self._seats: dict[str, Seat] = {}
         """Every seat that it took, by URI."""
-        self._watched: list[BoardWait] = []
+        self._watched: list[Watched] = []
         """The boards of its last wait that got so far."""
         self._attached = False
         self._created = time.monotonic()
@@ -195,7 +196,7 @@ class Conversation:
         finally:
             self._note_state()
 
-    def watching(self, boards: Sequence[BoardWait]) -> None:
+    def watching(self, boards: Sequence[Watched]) -> None:
         """A wait begins to watch these boards."""
         self._watched = list(boards)
         for board in reversed(boards):

@@ -10,7 +10,7 @@ from pursersd.rules.environment import Origin
 from pursersd.seats.holder import Holder
 from pursersd.secret import blanked
 from pursersd.settings import Settings
-from pursersd.waits.board import BoardWait
+from pursersd.waits.watched import Watched
 
 Value = str | int | float | None
 
@@ -49,7 +49,7 @@ def seats_of(conversation: str, centrals: Iterable[Central], home: str) -> list[
     return sorted(found, key=lambda seat: (seat.board != home, seat.board))
 
 
-def poll_reason(board: BoardWait) -> str | None:
+def poll_reason(board: Watched) -> str | None:
     """Why a board is polled."""
     return board.feed.poll_reason if board.waiter.push else "PURSERS_WAIT_MODE=poll"
 

@@ -1,7 +1,8 @@
 """What it means to send a call again after its link or its Central connection broke (design, §6).
 
-One table for all tools; it also says which tools change nothing (`readOnlyHint`). The decisions below it serve a lost
-daemon and a lost Central alike: what counts is whether an earlier sending may have been carried out.
+One table for all tools; it also says which tools change nothing (`readOnlyHint`) and which can put an end to something
+(`destructiveHint`). The decisions below it serve a lost daemon and a lost Central alike: what counts is whether an earlier
+sending may have been carried out.
 """
 
 import hashlib
@@ -39,6 +40,8 @@ class Tool:
     """The arguments that name what a call is about, for a caller who must look at it."""
     check: str = "Look at the board before you call it again."
     """How a caller finds out what became of a call whose outcome is unknown."""
+    destructive: bool = False
+    """Whether it can put an end to something that others made (`destructiveHint`)."""
 
 
 _QUESTION = ("ticket_id", "question_id")
@@ -64,13 +67,18 @@ TOOLS: Mapping[str, Tool] = {
         "Call board_watch with tags=[]: it lists what is watched.",
     ),
     "board_human_request": Tool(
-        Resend.VERIFY, "a request is resolved once: its record says by whom and how", _HUMAN, _STILL_WAITING
+        Resend.VERIFY,
+        "a request is resolved once: its record says by whom and how",
+        _HUMAN,
+        _STILL_WAITING,
+        destructive=True,  # its ticket may be canceled by the answer
     ),
     "board_human_requests": Tool(
         Resend.VERIFY,
         "a request is resolved once: its record says by whom and how",
         ("boards", "answer"),
         _STILL_WAITING,
+        destructive=True,
     ),
     "ticket_question_ask": Tool(
         Resend.KEYED,
@@ -92,7 +100,7 @@ TOOLS: Mapping[str, Tool] = {
     "a2a_wait": Tool(Resend.WAIT, "reads from its cursor; what it acknowledges, it acknowledges after delivery"),
 }
 
-UNKNOWN_TOOL = Tool(Resend.MUTATING, "nothing is known about it")
+UNKNOWN_TOOL = Tool(Resend.MUTATING, "nothing is known about it", destructive=True)
 
 
 def tool(name: str) -> Tool:

@@ -8,10 +8,10 @@ said that the seat is no longer active, and rarely as a keepalive.
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 
@@ -28,6 +28,8 @@ JOIN_TIMEOUT = 10.0
 
 Source = Literal["model", "keepalive"]
 """Whom Central records as the one who joined and so renewed the seat's leases (central.md §7, markers)."""
+
+Answer = TypeVar("Answer")
 
 _NOW = sys.maxsize
 
@@ -176,6 +178,15 @@ class Seats:
         if member is None:  # of a conversation that has just gone
             return (await self._send(seat.request, "keepalive", background=True, careful=False))[0]
         return await self._join(member, member.wish(seat.request), "keepalive", background=True)
+
+    async def seated(self, seat: Seat, send: Callable[[Seat], Awaitable[Answer]]) -> Answer:
+        """What `send` gives; sent once more after another join if Central says that the seat has left the board."""
+        try:
+            return await send(seat)
+        except ToolFailed as error:
+            if not needs_rejoin(error):
+                raise
+        return await send(await self.keepalive(seat))
 
     async def declare(self, seat: Seat, changes: Mapping[str, object]) -> None:
         """Declare other capabilities than those that count, until `keepalive` declares these again."""

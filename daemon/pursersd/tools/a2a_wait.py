@@ -10,8 +10,8 @@ from pursersd.central.account import cycle_of
 from pursersd.conversation.conversation import Conversation
 from pursersd.errors import ArgumentError
 from pursersd.rules import arguments
+from pursersd.tools.caller import caller_of
 from pursersd.waits import engine
-from pursersd.waits.caller import Caller
 
 
 async def a2a_wait(
@@ -49,18 +49,7 @@ async def a2a_wait(
     assert request is not None, "a tool call has an id"
     account = conversation.account(checked.agent_name)
     with conversation.waiting(), cycle_of(account):
-        caller = Caller(
-            id=conversation.id,
-            settings=conversation.settings,
-            renewal=conversation.configuration,
-            memory=conversation.memory,
-            denials=conversation.denials,
-            connect=conversation.connect,
-            seat_request=conversation.seat_request,
-            watching=conversation.watching,
-            progress=ctx.report_progress,
-            holder=conversation.holder,
-        )
+        caller = caller_of(conversation, ctx.report_progress)
         waited = await engine.wait(caller, checked, age_s=conversation.take_age(request))
     if account is not None and waited.past_setup:
         account.returned(waited.result)

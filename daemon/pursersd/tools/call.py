@@ -74,20 +74,27 @@ class Call:
             )
 
     async def carry_out(
-        self, pool: Pool, central_tool: str, arguments: Mapping[str, Any], look: Look | None = None
+        self,
+        pool: Pool,
+        central_tool: str,
+        arguments: Mapping[str, Any],
+        look: Look | None = None,
+        *,
+        generation: str | None = None,
     ) -> dict[str, Any]:
         """Have Central do it once, after what was asked for the same ticket before; returns Central's result.
 
-        The arguments of a keyed call hold its key; a call to be verified has a `look`. Raises Central's own error when it
-        was not carried out, and OutcomeUnknown when nobody can tell.
+        The arguments of a keyed call hold its key; a call to be verified has a `look`. `generation` is the board generation
+        to insist on (central.md §6.5). Raises Central's own error when it was not carried out, and OutcomeUnknown when nobody
+        can tell.
         """
         changes = not resend.read_only(self.tool) and "ticket_id" in arguments
         ticket = (arguments.get("board_id"), arguments["ticket_id"]) if changes else None
         async with self.conversation.lanes.lane(ticket):
-            return await self._carry_out(pool, central_tool, arguments, look)
+            return await self._carry_out(pool, central_tool, arguments, look, generation)
 
     async def _carry_out(
-        self, pool: Pool, central_tool: str, arguments: Mapping[str, Any], look: Look | None
+        self, pool: Pool, central_tool: str, arguments: Mapping[str, Any], look: Look | None, generation: str | None
     ) -> dict[str, Any]:
         attempt, may_have_run = 0, self.was_sent_before
         patience = PATIENCE[self.resend]
@@ -100,7 +107,7 @@ class Call:
                     found = await _ask(look)
                     if found is not None:
                         return found
-                return await pool.call(central_tool, arguments)
+                return await pool.call(central_tool, arguments, generation=generation)
             except CentralError as error:
                 step = resend.next_step(self.resend, error, attempt=attempt, sent_before=may_have_run)
                 may_have_run = may_have_run or (error.sent and resend.is_loss(error))

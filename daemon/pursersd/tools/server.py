@@ -18,12 +18,13 @@ from mcp_types import CLIENT_INFO_META_KEY, INVALID_PARAMS, ToolAnnotations
 from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.conversation import Conversation
 from pursersd.errors import OutcomeUnknown
-from pursersd.rules.resend import read_only
+from pursersd.rules import resend
 from pursersd.tools import digest
 from pursersd.tools.a2a_wait import a2a_wait
 from pursersd.tools.call import Call
 from pursersd.tools.digest_resource import add_digest_resource
 from pursersd.tools.project_registry import project_registry_get
+from pursersd.tools.questions import QUESTION_TOOLS
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ TOOLS: Sequence[Tool] = (
     digest.board_digest_ack,
     digest.board_watch,
     digest.board_unwatch,
+    *QUESTION_TOOLS,
     a2a_wait,
 )
 """In the bridge's order (bridge.md §1.4)."""
@@ -52,12 +54,20 @@ def build() -> Server[Conversation]:
         SERVER_NAME, version=SERVER_VERSION, log_level="WARNING", middleware=[_note]
     )
     for tool in TOOLS:
-        annotations = ToolAnnotations(read_only_hint=True) if read_only(tool.__name__) else None
-        mcp.add_tool(_guarded(tool), annotations=annotations)
+        mcp.add_tool(_guarded(tool), annotations=_annotations(tool.__name__))
+    for tool in QUESTION_TOOLS:
+        registered = mcp._tool_manager.get_tool(tool.__name__)
+        if registered is not None:
+            registered.parameters["additionalProperties"] = False
     # The SDK has no public way from its tool server to one that serves streams of our own; it is pinned below 3.
     server = cast("Server[Conversation]", mcp._lowlevel_server)
     add_digest_resource(mcp, server)
     return server
+
+
+def _annotations(name: str) -> ToolAnnotations:
+    """What hosts that queue or refuse calls want to know; both from the table, so that no tool can lack them."""
+    return ToolAnnotations(read_only_hint=resend.read_only(name), destructive_hint=resend.tool(name).destructive)
 
 
 def _guarded(tool: Tool) -> Tool:

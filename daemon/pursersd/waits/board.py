@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import anyio
 
 from pursersd.errors import CentralError, Overloaded, ToolFailed, Unreachable
-from pursersd.feed.board import BoardFeed
 from pursersd.feed.catchup import CursorAhead, position_after
-from pursersd.feed.waiter import Page, Waiter
+from pursersd.feed.waiter import Page
 from pursersd.rules import backlog, compaction, outcome, relevance
 from pursersd.rules import projection as rules
 from pursersd.rules.awards import is_for_one
@@ -21,6 +20,7 @@ from pursersd.rules.events import ticket_of
 from pursersd.rules.relevance import Watcher
 from pursersd.rules.windows import LW_COMPACT, LW_RESYNC, resync_warning
 from pursersd.waits.projection import Projection, Ticket, Tickets
+from pursersd.waits.watched import Watched
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +52,13 @@ class _History:
 
 
 @dataclass(slots=True)
-class BoardWait:
+class BoardWait(Watched):
     """The state of one board in one call of a2a_wait.
 
     `cursor` is what the caller may go on from: it moves only when all before it was judged, so that a deadline, a
     cancellation or an error loses nothing.
     """
 
-    feed: BoardFeed
-    waiter: Waiter
     watcher: Watcher
     memory: Memory
     cursor: int
@@ -81,11 +79,6 @@ class BoardWait:
     """The tickets behind the journal events that concern the caller."""
 
     @property
-    def name(self) -> str:
-        """The board."""
-        return self.watcher.board
-
-    @property
     def reached(self) -> int | None:
         """The caller's next cursor; None when it gave none and nothing was read and judged: it must leave it out again."""
         return self.cursor if self.entered or not self.cursor_omitted else None
@@ -94,16 +87,6 @@ class BoardWait:
     def has_arrived(self) -> bool:
         """Whether there is something to take."""
         return bool(self._unjudged) or self.waiter.has_arrived
-
-    @property
-    def is_polled(self) -> bool:
-        """Whether this board is read by the clock and not by cues."""
-        return self.feed.polls(self.waiter)
-
-    @property
-    def poll_reason(self) -> str | None:
-        """Why this board is polled although the caller wants push; None if it is not."""
-        return self.feed.poll_reason if self.waiter.push else None
 
     async def enter(self) -> list[Event]:
         """Read the history after the caller's cursor and the open work; returns what concerns the caller.

@@ -11,7 +11,8 @@ from pursersd.rules.denials import Denials
 from pursersd.seats.holder import Holder
 from pursersd.seats.seat import SeatRequest
 from pursersd.settings import Settings
-from pursersd.waits.board import BoardWait, Memory
+from pursersd.waits.board import Memory
+from pursersd.waits.watched import Watched
 
 
 class Renewal(Protocol):
@@ -47,7 +48,7 @@ class Caller:
     """The conversation's Central; raises a PursersError when it cannot have one."""
     seat_request: Callable[[str, str | None], SeatRequest]
     """The seat for a call, by board and the call's agent_name argument."""
-    watching: Callable[[Sequence[BoardWait]], None]
+    watching: Callable[[Sequence[Watched]], None]
     """Told when the wait begins to watch boards, so that `ps` can show how."""
     progress: Callable[[float, float, str], Awaitable[None]]
     """Tell the host: seconds waited, seconds in all, text."""

@@ -4,16 +4,15 @@ The engine knows order and shape; what concerns whom is decided by rules/, what 
 BoardWait, when to look is known to Watch (bridge.md §2).
 """
 
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 
 from pursersd.central.account import current
-from pursersd.errors import CentralError, Forbidden, PursersError, ToolFailed, Unauthenticated
+from pursersd.errors import CentralError, PursersError, ToolFailed
 from pursersd.feed.centrals import Central
 from pursersd.feed.waiter import Bell
 from pursersd.rules import multi_result, outcome, registry, routing, selection, views
@@ -24,9 +23,8 @@ from pursersd.seats.seat import Seat, Source
 from pursersd.waits.board import BoardWait
 from pursersd.waits.caller import Caller
 from pursersd.waits.joining import Joined, join
+from pursersd.waits.renewal import whoever_we_are
 from pursersd.waits.watch import Routes, Watch
-
-log = logging.getLogger(__name__)
 
 Result = dict[str, object]
 
@@ -57,7 +55,11 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
     started = time.monotonic() - max(0.0, age_s)
     progress = _Progress()
     try:
-        return await _whoever_we_are(caller, arguments, started, progress, resumed=age_s > 0)
+        return await whoever_we_are(
+            caller,
+            lambda caller, source: _wait(caller, arguments, started, source, progress, resumed=age_s > 0),
+            resumed=age_s > 0,
+        )
     except PursersError as error:
         named = arguments.agent_name is not None and isinstance(error, ToolFailed)
         result = outcome.wait_error(
@@ -69,25 +71,6 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
             waited_s=time.monotonic() - started,
         )
         return Waited(result, past_setup=progress.past_setup or named)
-
-
-async def _whoever_we_are(
-    caller: Caller, arguments: WaitArguments, started: float, progress: _Progress, *, resumed: bool
-) -> Waited:
-    """Wait, and begin again whenever the credential is replaced meanwhile: with the time that is left, and from the caller's
-    cursor, which has not moved, so that nothing is lost and nothing told twice (RB-V2-003)."""
-    source: Source = "keepalive" if resumed else "model"
-    while True:
-        key = caller.renewal.key
-        with caller.renewal.until_renewed():
-            try:
-                return await _wait(caller, arguments, started, source, progress, resumed=resumed)
-            except (Unauthenticated, Forbidden):
-                if not caller.renewal.refused() and caller.renewal.key == key:
-                    raise
-        log.info("%s waits on with another credential", caller.id)
-        caller = replace(caller, settings=caller.renewal.settings)
-        source = "keepalive"
 
 
 async def _wait(
