@@ -25,8 +25,8 @@ demo: $(STAMP) ## three conversations on a real Central, and what they survive (
 test: $(STAMP) ## the whole suite, with real processes and a real Central
 	@$(BIN)/python -m pytest -n 3 --dist loadfile
 
-parity: $(STAMP) ## the same scripts against the real bridge and against us, answers compared
-	@$(BIN)/python -m pytest tests/parity
+parity: $(STAMP) ## the same scripts against the real bridge and against us, answers compared; more than in the suite
+	@PARITY=all $(BIN)/python -m pytest tests/parity
 
 fuzz: $(STAMP) ## send garbage to socket and stdin (FRAMES=100000)
 	@FRAMES=$(or $(FRAMES),100000) $(BIN)/python -m pytest tests/system/test_fuzz.py

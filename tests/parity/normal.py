@@ -22,6 +22,7 @@ ROUNDING = 0.01  # seconds that waited_s may lack because it is rounded
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _REAPER = re.compile(r"(?<=board-reaper:)PR-[0-9a-f]+")
+_QUESTION = re.compile(r"CQ-[0-9a-f]{16}")
 _EVENT_ID = re.compile(r"EV-[0-9a-f]{12}-\d{20}")
 
 
@@ -50,6 +51,7 @@ def normal(data: Any, names: Mapping[str, str], bases: Mapping[str, int], timeou
         value = _REAPER.sub("<whoever called>", value)
         for name, placeholder in ordered:
             value = value.replace(name, placeholder)
+        value = _QUESTION.sub("<question>", value)
         return _EVENT_ID.sub("<event id>", _TIME.sub("<time>", value))
 
     def members(value: dict[str, Any], key: str, base: int) -> dict[str, Any]:

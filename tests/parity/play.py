@@ -77,7 +77,11 @@ class Theatre(Protocol):
     def deny(self, board: str, what: Literal["journal", "seat"], on: bool) -> None:
         """Subscriptions with the journal of a board, or with the seat there, are denied and cut, or no longer denied."""
 
-    def is_blocking(self, since: int, board: str = HOME) -> bool:
+    @property
+    def meta(self) -> Object | None:
+        """What each request of the conversation carries in `_meta`."""
+
+    def is_blocking(self, tool: str, since: int, board: str = HOME) -> bool:
         """Whether the wait begun after that mark has asked for its history of a board."""
 
     def names(self) -> dict[str, str]:
@@ -99,8 +103,8 @@ class Play:
     _kept: dict[str, str] = field(default_factory=dict)
     _last: int | dict[str, int] = 0
     """The new_seq of the newest a2a_wait."""
-    _started: tuple[Pending[Object], float, int] | None = None
-    """What was started, its timeout_s, and the mark in the network's log when it was."""
+    _started: tuple[Pending[Object], str, float, int] | None = None
+    """What was started, its tool, its timeout_s, and the mark in the network's log when it was."""
     _heard: int = 0
     """How many notifications the host had received when it was last looked."""
     _listening: int | None = None
@@ -121,7 +125,7 @@ class Play:
             case Handshake():
                 self._note(self.stage.greeting)
             case Describe():
-                listed = self.stage.process.request("tools/list")["tools"]
+                listed = self._list_tools()
                 self._note(next(tool for tool in listed if tool["name"] == step.tool))
             case Ask():
                 self._note(self._asked(step))
@@ -221,11 +225,11 @@ class Play:
             timeout = arguments["timeout_s"] = timeout * self.stage.patience
         mark = self.stage.proxy.mark()
         pending = self.stage.process.start_tool(step.tool, arguments, meta=self.stage.meta)
-        self._started = pending, timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT_S, mark
+        self._started = pending, step.tool, timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT_S, mark
 
     def _finish(self) -> None:
         assert self._started is not None, "nothing was started"
-        pending, timeout_s, _ = self._started
+        pending, _, timeout_s, _ = self._started
         self._started = None
         try:
             found = outcome(pending.message(max(0.0, timeout_s) + PATIENCE))
@@ -237,24 +241,29 @@ class Play:
 
     def _cancel(self) -> None:
         assert self._started is not None, "nothing was started"
-        pending, _, _ = self._started
+        pending, *_ = self._started
         self._started = None
         self.stage.process.cancel(pending.id)
         # The answer to what was sent later through the same pipe proves that the cancellation was read.
-        self.stage.process.request("ping")
+        self._list_tools()
         assert not pending.done, "a cancelled call gets no answer"
 
     def _wait_until_blocking(self, boards: tuple[str, ...]) -> None:
         assert self._started is not None, "nothing was started"
-        pending, _, mark = self._started
+        pending, tool, _, mark = self._started
 
         def blocking() -> bool:
             assert not pending.done, f"it has returned already: {pending.message()}"
-            return all(self.stage.is_blocking(mark, board) for board in boards)
+            return all(self.stage.is_blocking(tool, mark, board) for board in boards)
 
         until(blocking, PATIENCE, "the wait blocks")
         # Central carries out one call after the other: once it has answered this one, it has answered those of the wait.
         self.stage.head()
+
+    def _list_tools(self) -> list[Object]:
+        meta = self.stage.meta
+        listed: list[Object] = self.stage.process.request("tools/list", meta and {"_meta": meta})["tools"]
+        return listed
 
     def _note(self, found: Any, timeout_s: float = 0.0) -> None:
         names = self.stage.names() | {value: f"<{name}>" for name, value in self._kept.items()}

@@ -2,7 +2,8 @@
 
 Arguments may hold names: `"$A"` stands for what `keep` remembered as A, `"$board"` for the home board, `"$second"` for
 the further board of that name, `Seq` for a place in a journal, `Json` for the text of what it holds. In longer texts
-`{board}`, `{second}`, `{principal ann}` and `{closed}` (a URL where nobody listens) are filled in.
+`{board}`, `{second}`, `{principal ann}`, `{seat ann}` (its id on the home board), `{binding ann}` (the host binding of that
+seat) and `{closed}` (a URL where nobody listens) are filled in.
 """
 
 from collections.abc import Iterator, Mapping
@@ -228,6 +229,8 @@ class Place:
     variables: Mapping[str, str | None] = field(default_factory=dict)
     seats: tuple[str, ...] = ()
     """Members who have joined the boards beforehand, beside the conversation's own."""
+    modern: bool = False
+    """Whether the host speaks 2026-07-28."""
     further: tuple[Board, ...] = ()
     modern: bool = False
     """Whether the host speaks as of 2026-07-28."""
@@ -243,6 +246,8 @@ class Scenario:
     about: str
     place: Place
     steps: tuple[Step, ...]
+    extended: bool = False
+    """Whether only `make parity` plays it."""
 
     @property
     def boards(self) -> set[str]:

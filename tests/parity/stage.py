@@ -9,6 +9,8 @@ from typing import Any, Literal, Self
 from parity.play import Play
 from parity.script import HOME, Place, Scenario
 from pursersd.ids import agent_id, agent_uri, journal_uri
+from pursersd.rules.questions import host_binding
+from pursersd.secret import Secret
 from rig.central import ADMIN_SEAT, REVIEWER_SCOPE, WORKER_SCOPE, Central, ToolFailed, free_port
 from rig.daemon import Home
 from rig.plain import PlainClient
@@ -169,10 +171,11 @@ class Stage:
         else:
             self._unlistened.discard(board)
 
-    def is_blocking(self, since: int, board: str = HOME) -> bool:
+    def is_blocking(self, tool: str, since: int, board: str = HOME) -> bool:
         """Whether the wait begun after the mark `since` has asked for all that it asks for at its entry to a board."""
         if self.side == "ours":
-            return all(self._asked(tool, since, board) for tool in ("board_catchup", "ticket_list"))
+            also = ("ticket_list",) if tool == "a2a_wait" else ()
+            return all(self._asked(tool, since, board) for tool in ("board_catchup", *also))
         if self.place.variables.get("PURSERS_WAIT_MODE") == "poll" or board in self._unlistened:
             return bool(self._asked("dispatch_my_offers", since, board))
         # The bridge reads once more, in small pages, when its stream is open.
@@ -200,11 +203,18 @@ class Stage:
         """The text with what only this stage knows."""
         known = {**self.boards, "closed": self._closed}
         known |= {f"principal {name}": self._principal(name) for name in CAST}
+        known |= {f"seat {name}": self._seat(name) for name in NAMED}
+        known |= {f"binding {name}": host_binding(Secret(self._tokens[name]), self._seat(name)) for name in CAST}
         if "{unbound}" in text:
             known["unbound"] = self._central.mint(self.place.member, WORKER_SCOPE)
         for name, value in known.items():
             text = text.replace(f"{{{name}}}", value)
         return text
+
+    @property
+    def meta(self) -> Json | None:
+        """What each request of the conversation carries in `_meta`."""
+        return modern_meta() if self.place.modern else None
 
     def _greet(self) -> Json:
         try:
@@ -233,6 +243,9 @@ class Stage:
         if name == "boss":
             return self._central.principal_id("local-board-owner", "pursers-central-quickstart")
         return self._central.principal_id(name)
+
+    def _seat(self, name: str) -> str:
+        return agent_id(self.board, self._principal(name), ADMIN_SEAT if name == "boss" else name)
 
     def _join(self, name: str, board: str) -> None:
         role = CAST[name].role

@@ -7,8 +7,9 @@ from parity.differences.answers import ANSWERS
 from parity.differences.boards import BOARDS
 from parity.differences.difference import Difference
 from parity.differences.digests import DIGESTS
+from parity.differences.questions import QUESTIONS
 from parity.differences.waits import WAITS
 
 __all__ = ["DIFFERENCES", "Difference"]
 
-DIFFERENCES = (*WAITS, *BOARDS, *DIGESTS, *ANSWERS)
+DIFFERENCES = (*WAITS, *BOARDS, *DIGESTS, *ANSWERS, *QUESTIONS)

@@ -2,6 +2,7 @@
 
 from parity.compare import ABSENT, Has, Says
 from parity.differences.difference import Difference, at, both
+from parity.differences.questions import READABLE
 
 AUTO = Says("wait_for='auto' is available only to worker or reviewer seats")
 
@@ -121,13 +122,15 @@ ANSWERS = (
             "digest-no-boards": {"0.text": Says("boards must contain at least one board ID; received []")},
             "digest-blank-board": {"0.text": Says("boards must contain non-empty strings; received ['a', ' ']")},
             "digest-modern": {"8.text": Says("must be a positive integer; received -1")},
+            **READABLE,
         },
     ),
     Difference(
-        "read-only-hint",
-        "Tools that change nothing say so: some hosts run them beside other calls only then, or refuse them otherwise.",
+        "tool-hints",
+        "Tools say whether they change something, and whether they put an end to something: some hosts run only those that do "
+        "neither beside other calls, or without asking.",
         {
-            name: {"0.annotations": {"readOnlyHint": True}}
+            name: {"0.annotations": {"readOnlyHint": True, "destructiveHint": False}}
             for name in ("describe-wait", "describe-registry", "describe-digest")
         },
     ),

@@ -4,6 +4,7 @@ from typing import Any
 
 from parity.compare import ABSENT, Has, Says
 from parity.differences.difference import FAILED, Difference, at, both
+from parity.differences.questions import UNKNOWN_BOARD
 
 NO_BOARD = Says("'<board>-mistyped' is not one of this credential's boards", "ONBOARD_BOARD_ID")
 
@@ -51,6 +52,7 @@ BOARDS = (
             "no-board-registry": {
                 "0.text": Says("board join failed (denied)", "is not one of this credential's boards")
             },
+            **UNKNOWN_BOARD,
         },
     ),
     Difference(

@@ -13,13 +13,29 @@ from parity.scenarios import (
     many,
     offers,
     projects,
+    questions,
     review,
     roles,
     routes,
 )
 from parity.script import Scenario
 
-_MODULES = (arguments, entry, held, review, identity, live, projects, many, closed, roles, routes, offers, digest)
+_MODULES = (
+    arguments,
+    entry,
+    held,
+    review,
+    identity,
+    live,
+    projects,
+    many,
+    closed,
+    roles,
+    routes,
+    offers,
+    digest,
+    questions,
+)
 
 SCENARIOS = tuple(scenario for module in _MODULES for scenario in module.SCENARIOS)
 ALL: Mapping[str, Scenario] = {scenario.id: scenario for scenario in SCENARIOS}
