@@ -115,6 +115,7 @@ REVEALING = {
     "pursersd.rules.credential",  # whether it can be a token, and the one that is required
     "pursersd.rules.door",  # what it says of board and scopes
     "pursersd.rules.door_file",  # doors.json
+    "pursersd.rules.host_binding",  # the proof that an answer to a question is its coordinator's
 }
 """What may look into a credential, and what for."""
 

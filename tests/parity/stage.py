@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from parity.play import Play
 from parity.script import HOME, Place, Scenario
 from pursersd.ids import agent_id, agent_uri, journal_uri
-from pursersd.rules.questions import host_binding
+from pursersd.rules.host_binding import host_binding
 from pursersd.secret import Secret
 from rig.central import ADMIN_SEAT, REVIEWER_SCOPE, WORKER_SCOPE, Central, ToolFailed, free_port
 from rig.daemon import Home

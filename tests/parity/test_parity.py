@@ -9,7 +9,6 @@ from parity.company import Played
 from parity.scenarios import ALL
 from parity.verdict import problems
 
-
 EVERYTHING = os.environ.get("PARITY") == "all"
 
 

@@ -1,7 +1,5 @@
 """Coordinator questions: who may ask and answer, what has become of one, and what a wait for one returns (bridge.md §4.1)."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -9,7 +7,6 @@ from enum import IntEnum
 from pursersd.errors import ArgumentError, NotAllowed
 from pursersd.rules.arguments import MAX_CURSOR
 from pursersd.rules.events import FINISHED, TICKET_STATUS_CHANGED, kind_of, text, ticket_of
-from pursersd.secret import Secret
 
 Json = dict[str, object]
 
@@ -117,12 +114,6 @@ def ahead(since_seq: int, board: str, head: int) -> ArgumentError:
 def clamped(timeout_s: int, block_limit_s: int) -> int:
     """How long a wait may block: the caller's wish, within what the host allows (bridge.md §4.1)."""
     return max(1, min(timeout_s, block_limit_s))
-
-
-def host_binding(token: Secret, agent_id: str) -> str:
-    """The proof that an answer comes from this seat with this very credential; as secret as that (bridge.md §4.1)."""
-    pair = json.dumps([token.reveal(), agent_id], separators=(",", ":"))
-    return hashlib.sha256(pair.encode()).hexdigest()
 
 
 def repeated(question: Json) -> Json:

@@ -16,6 +16,7 @@ from pursersd.feed.centrals import Central
 from pursersd.rules import questions
 from pursersd.rules.arguments import DEFAULT_TIMEOUT_S
 from pursersd.rules.failures import join_failure_text
+from pursersd.rules.host_binding import host_binding
 from pursersd.rules.id_map import expand_ids
 from pursersd.rules.questions import ASKERS, COORDINATORS, Asked
 from pursersd.seats.seat import Seat
@@ -71,7 +72,7 @@ async def ticket_question_answer(
     if message is not None:
         chosen["message"] = message
     # Of the credential that this very call is sent with: a replaced one would be refused.
-    chosen["host_binding"] = questions.host_binding(central.pool.key.token, seat.agent_id)
+    chosen["host_binding"] = host_binding(central.pool.key.token, seat.agent_id)
 
     async def look() -> Json | None:
         arguments = {"board_id": seat.board, "ticket_id": ticket_id, "view": "work"}
