@@ -55,10 +55,10 @@ class Issuer:
         """A door for a board and role; the same key as long as it is not rotated."""
         return self._door(verb, "--board", board, "--role", role, *self._where, *self._jwks)
 
-    def named(self, board: str, subject: str, scope: str) -> str:
-        """A named door."""
+    def named(self, board: str, subject: str, scope: str, *, verb: str = "issue") -> str:
+        """A named door; a board has one key for all of them."""
         who = ["--board", board, "--named", "--sub", subject, "--scope", scope]
-        return self._door("issue", *who, *self._where, *self._jwks)
+        return self._door(verb, *who, *self._where, *self._jwks)
 
     def rotate(self, board: str, role: str = "worker") -> str:
         """A door with a new key; the old one is refused from now on."""
