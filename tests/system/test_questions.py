@@ -26,7 +26,7 @@ from system.asking import (
     await_question,
     taken,
 )
-from system.scene import PATIENCE, Json, until_blocking, until_listed
+from system.scene import PATIENCE, Json, rows, until_blocking, until_listed
 from system.scene import ask as ask_daemon
 
 ASK, ANSWER = "ticket_question_ask", "ticket_question_answer"
@@ -84,6 +84,16 @@ def test_each_role_asks_and_answers_with_a_principal_of_its_own(company: Company
         given = {"ticket_id": of_ann, "message": "?", "kind": "decision"} if tool == ASK else {}
         with pytest.raises(ToolError, match=f"requires role {role}$"):
             shims[name].call_tool(tool, given)
+
+
+def test_waits_on_a_quiet_board_cost_no_request(far: Company, proxy: Proxy) -> None:
+    often = {"PURSERS_BACKLOG_SCAN_INTERVAL_S": "0.02"}
+    ann, cora = far.shim("ann", **often), far.shim("cora", **often)
+    start_waits(far, ann, cora)
+
+    until(lambda: min(row["since_s"] for row in rows(far.home)) > 2, PATIENCE, "a hundred looks at the ticket")
+    assert proxy.count("ticket_get") <= 5, "one at the entry, and one for each stream that was opened since"
+    assert proxy.count("board_question_inbox") == 1
 
 
 def start_waits(company: Company, ann: ShimProcess, cora: ShimProcess) -> tuple[Json, Pending[Json], Pending[Json]]:

@@ -101,8 +101,8 @@ async def ticket_question_wait(
 ) -> Json:
     """For whoever asked: block until the coordinator answers this question, or timeout_s passes; then call it again.
 
-    Pass the seq of the question's event as since_seq, later the new_seq of the last result. The answer is in
-    question.answer. If the result has `ended`, no answer will come.
+    Pass the seq of the question's event as since_seq (0 will do, too), later the new_seq of the last result. The answer is
+    in question.answer. If the result has `ended`, no answer will come.
     """
     return await _wait(ctx, lambda central: Answer(Asked(ticket_id, question_id)), since_seq, timeout_s)
 

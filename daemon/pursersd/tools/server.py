@@ -55,7 +55,7 @@ def build() -> Server[Conversation]:
     )
     for tool in TOOLS:
         mcp.add_tool(_guarded(tool), annotations=_annotations(tool.__name__))
-    for tool in QUESTION_TOOLS:
+    for tool in QUESTION_TOOLS:  # there is no public way to say this of a schema either
         registered = mcp._tool_manager.get_tool(tool.__name__)
         if registered is not None:
             registered.parameters["additionalProperties"] = False
