@@ -11,17 +11,6 @@ from mcp.server.mcpserver import MCPServer
 from pursersd.tools import server
 
 
-def test_the_list_is_the_bridges_with_hints() -> None:
-    assert [tool.__name__ for tool in server.TOOLS] == [
-        "project_registry_get",
-        "board_digest",
-        "board_digest_ack",
-        "board_watch",
-        "board_unwatch",
-        "a2a_wait",
-    ]
-
-
 def test_an_unexpected_error_points_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def broken() -> dict[str, Any]:
         """Fails."""
