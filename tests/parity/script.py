@@ -232,8 +232,6 @@ class Place:
     modern: bool = False
     """Whether the host speaks 2026-07-28."""
     further: tuple[Board, ...] = ()
-    modern: bool = False
-    """Whether the host speaks as of 2026-07-28."""
     follows: bool = False
     """Whether the bridge's subscriptions to journals alone are let through: its digests are made of them."""
 
