@@ -39,6 +39,11 @@ LAYERS = {
     "pursersd.suspension": 12,
     "pursersd.settings": 12,
     "pursersd.rules": 11,
+    "pursersd.timings": 12,
+    "pursersd.events": 12,
+    "pursersd.differences": 12,
+    "pursersd.event_stream": 13,
+    "pursersd.metrics": 13,
     "pursersd.log": 12,
     "pursersd.health": 12,
     "pursersd.own_health": 12,
@@ -78,6 +83,7 @@ CROSSING = {
         "pursers_shim.starts",
         "pursersd",
         "pursersd.api",
+        "pursersd.api.events",
         "pursersd.secret",
         # The stored doors belong to the user and not to the daemon: they are shown and forgotten without one.
         "pursersd.errors",
@@ -108,6 +114,8 @@ PURE = (
     "pursersd.ids",
     "pursersd.health",
     "pursersd.own_health",
+    "pursersd.differences",
+    "pursersd.metrics",
 )
 REVEALING = {
     "pursersd.central.client",  # the header of a request

@@ -19,6 +19,7 @@ ALLOWED = {
     "daemon/pursersd/installed.py": "when the package was replaced, for people",
     "daemon/pursersd/central/account.py": "statistics are of calendar days",
     "daemon/pursersd/state/stats.py": "the same",
+    "daemon/pursersd/events.py": "when something happened, for people",
     "cli/pursersctl/stats.py": "the same",
     "cli/pursersctl/sweep_servers.py": "how old a process is, for people",
     "daemon/pursersd/state/names.py": "which name was used last, over restarts of the machine: the oldest is forgotten first",

@@ -13,15 +13,18 @@ from anyio.abc import SocketStream
 
 from pursers_shim import starts, wire
 from pursers_shim.paths import Place
-from pursersd import __version__, api, door_join, own_health
+from pursersd import __version__, api, door_join, event_stream, own_health
 from pursersd import log as logs
+from pursersd.api.events import Snapshot
 from pursersd.conversation.reaper import reap
 from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
 from pursersd.errors import PursersError
+from pursersd.events import now
 from pursersd.feed.centrals import Centrals
 from pursersd.health import Machine, warnings
 from pursersd.installed import installed
+from pursersd.metrics import exposition
 from pursersd.state.stats import StatsWriters
 from pursersd.suspension import Suspension
 
@@ -74,19 +77,18 @@ class Control:
         pending = early
         while True:
             for line in pending:
-                await stream.send(msgspec.json.encode(await self._answer(line)) + b"\n")
+                request = _request(line)
+                if isinstance(request, api.Request) and request.verb == "events":
+                    await event_stream.serve(stream, request.id, self._conversations.events, self.snapshot)
+                    return
+                reply = request if isinstance(request, api.Reply) else await self._answer(request)
+                await stream.send(msgspec.json.encode(reply) + b"\n")
             try:
                 pending = lines.feed(await stream.receive(65536))
             except anyio.EndOfStream:
                 return
 
-    async def _answer(self, line: bytes | wire.LineTooLong) -> api.Reply:
-        try:
-            if isinstance(line, wire.LineTooLong):
-                raise msgspec.ValidationError(str(line))
-            request = msgspec.json.decode(line, type=api.Request)
-        except (msgspec.DecodeError, RecursionError) as error:
-            return api.Reply(id=0, error=api.Failure(code="bad_request", text=f"Not a control request: {error}"))
+    async def _answer(self, request: api.Request) -> api.Reply:
         match request.verb:
             case "ps":
                 result: msgspec.Struct = self.ps()
@@ -96,6 +98,8 @@ class Control:
                 return self._answer_about_conversation(request)
             case "stats":
                 result = self.stats()
+            case "metrics":
+                result = self.metrics()
             case "ping":
                 result = self.status().daemon
             case "stop":
@@ -184,7 +188,24 @@ class Control:
             conversations=len(self._conversations),
             warnings=self.warnings(),
             lossy_windows=self._centrals.windows.snapshot(),
+            latency=self._conversations.timings.rows(),
         )
+
+    def snapshot(self) -> Snapshot:
+        """What somebody must know who follows the events from now on."""
+        return Snapshot(
+            at=now(),
+            version=__version__,
+            epoch=self._epoch,
+            seats=self._conversations.rows(),
+            centrals=[central.status() for central in self._centrals.all()],
+            warnings=self.warnings(),
+        )
+
+    def metrics(self) -> api.Metrics:
+        """Everything that is counted."""
+        text = exposition(self.status(), self._conversations.rows(), self._conversations.timings.series())
+        return api.Metrics(text=text)
 
     def warnings(self) -> list[api.Warning]:
         """What an operator should know at this moment."""
@@ -222,3 +243,13 @@ class Control:
         self.is_draining = True
         self._stop(reason if reason in (wire.STOP, wire.RESTART, wire.IDLE) else wire.STOP, drain)
         return api.Stopping(pid=os.getpid(), conversations=len(self._conversations))
+
+
+def _request(line: bytes | wire.LineTooLong) -> api.Request | api.Reply:
+    """What is asked, or the answer to what is no question."""
+    try:
+        if isinstance(line, wire.LineTooLong):
+            raise msgspec.ValidationError(str(line))
+        return msgspec.json.decode(line, type=api.Request)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return api.Reply(id=0, error=api.Failure(code="bad_request", text=f"Not a control request: {error}"))

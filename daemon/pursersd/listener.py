@@ -23,6 +23,7 @@ from pursersd.conversation.origin import Origin
 from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
 from pursersd.fence import Fence
+from pursersd.log import concerning
 from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
 from pursersd.state.digests import DigestFiles
@@ -191,7 +192,8 @@ class Listener:
                     }
                 )
             )
-            await link.serve(self._server, early)
+            with concerning(conversation.id):
+                await link.serve(self._server, early)
         finally:
             if self._links.get(conversation.id) is link:
                 del self._links[conversation.id]

@@ -2,6 +2,8 @@
 
 The Redactor is a last fence. Credentials travel as secret.Secret, which shows only a fingerprint; what looks like a bearer
 token or a door nevertheless is blanked before it is written.
+
+Which conversation a line concerns is bound to the running task, and tasks that it starts inherit it.
 """
 
 import contextlib
@@ -10,6 +12,9 @@ import logging.handlers
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +30,19 @@ LONGEST = 2000
 """Characters of a line before its traceback, about; texts from outside may be longer (RB-AUX-004)."""
 
 
+_concerned: ContextVar[str | None] = ContextVar("concerned", default=None)
+
+
+@contextmanager
+def concerning(conversation: str | None) -> Iterator[None]:
+    """Within it, this task's lines carry the id of a conversation; None for what serves several."""
+    token = _concerned.set(conversation)
+    try:
+        yield
+    finally:
+        _concerned.reset(token)
+
+
 class Redactor(logging.Formatter):
     """Formats a record and blanks everything that looks like a credential, in tracebacks too."""
 
@@ -34,6 +52,9 @@ class Redactor(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line before its traceback: one line, whatever names and texts from outside are in it."""
+        concerned = _concerned.get()
+        if concerned is not None and concerned not in record.message:
+            record.message = f"{concerned}: {record.message}"
         line = super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
         if len(line) <= LONGEST:
             return line

@@ -34,6 +34,7 @@ class ScriptedPool:
         self.on_connect_refused: Any = None
         self.reach = Reach(self.ask)
         self.windows = Windows()
+        self.heads: dict[str, int] = {}
         self.central_time = time.time()
         self.credential = "kid/abc123"
         self.generation: str | None = None

@@ -69,7 +69,7 @@ def board(taken: Seat, *, push: bool = True, reason: str | None = None) -> Board
     """As much of a wait's board as `ps` looks at."""
     waiter, feed = SimpleNamespace(push=push, seat=taken), SimpleNamespace(poll_reason=reason)
     polled = not push or reason is not None
-    return cast("BoardWait", SimpleNamespace(feed=feed, waiter=waiter, name=taken.board, is_polled=polled))
+    return cast("BoardWait", SimpleNamespace(feed=feed, waiter=waiter, name=taken.board, is_polled=polled, lag=None))
 
 
 # --- states -----------------------------------------------------------------------------------------------------------

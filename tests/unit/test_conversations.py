@@ -112,7 +112,7 @@ def us() -> ProcessIdentity:
 def takes(conversation: Conversation, *names: str) -> None:
     """The conversation waits under these names, on a board each."""
     seats = [Seat(SeatRequest("b", name, "worker"), f"AI-{name}", "PR", "worker", 900, None) for name in names]
-    boards = [SimpleNamespace(waiter=SimpleNamespace(seat=seat), name="b", is_polled=False) for seat in seats]
+    boards = [SimpleNamespace(waiter=SimpleNamespace(seat=seat), name="b", is_polled=False, lag=None) for seat in seats]
     conversation.watching(cast("list[BoardWait]", boards))
 
 

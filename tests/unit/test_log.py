@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from pursersd import log as daemon_log
 from pursersd.errors import OwnershipError
-from pursersd.log import KEPT, LONGEST, Redactor, set_up
+from pursersd.log import KEPT, LONGEST, Redactor, concerning, set_up
 from pursersd.secret import Secret
 
 TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJhIn0.c2ln-bmF0_dXJl"
@@ -212,3 +213,26 @@ def test_a_log_that_is_taken_away_is_made_anew(root: logging.Logger, file: Path,
     assert "before" not in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
     assert daemon_log.trouble() is None
+
+
+def test_a_line_carries_the_conversation_that_it_concerns_also_from_tasks_below(file: Path) -> None:
+    async def below(text: str) -> None:
+        LOG.info(text)
+
+    async def play() -> None:
+        with concerning("c-1"):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(below, "from a task")
+                with concerning(None):
+                    tasks.start_soon(below, "for everybody")
+            LOG.warning("the lease of %s is kept", "c-1")
+        LOG.info("of nobody")
+
+    anyio.run(play)
+    lines = [line.partition("pursersd.test: ")[2] for line in file.read_text().splitlines()]
+    assert lines == [
+        "c-1: from a task",
+        "for everybody",
+        "the lease of c-1 is kept",
+        "of nobody",
+    ]

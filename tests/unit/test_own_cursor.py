@@ -19,6 +19,7 @@ class SlowPool:
     def __init__(self) -> None:
         self.acknowledging = anyio.Event()
         self.asked: list[tuple[str, int | None]] = []
+        self.heads: dict[str, int] = {}
 
     async def read(self, tool: str, arguments: dict[str, Any], **_: object) -> dict[str, Any]:
         self.asked.append((arguments["agent_name"], arguments.get("cursor")))

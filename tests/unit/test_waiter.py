@@ -1,9 +1,12 @@
 """feed/waiter: why one wait must be read, its gate and its queue."""
 
+from types import SimpleNamespace
+
 import anyio
 import pytest
 
 from pursersd.errors import Unreachable
+from pursersd.feed import waiter as module
 from pursersd.feed.waiter import QUEUE, Bell, Marks, Page, Waiter
 from pursersd.seats.seat import Seat, SeatRequest
 
@@ -142,3 +145,19 @@ async def test_waiting_for_a_page_can_be_given_up_without_loss() -> None:
     with anyio.fail_after(30):
         await one.arrived()
     assert one.take() == [page(1)]
+
+
+async def test_the_first_cue_counts_for_the_latency_and_a_gap_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    one = waiter()
+    one.mark("gap")
+    assert one.take_marks().cued_at is None
+    one.mark("journal")
+    now[0] = 101.0
+    one.mark("seat")
+    taken = one.take_marks()
+    assert taken.cued_at == 100.0
+    one.mark("seat")
+    one.marks.add(taken)
+    assert one.take_marks().cued_at == 100.0, "it was not read: the first cue still counts"

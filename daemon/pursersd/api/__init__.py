@@ -9,9 +9,12 @@ from typing import Literal
 
 import msgspec
 
+from pursersd.api.measures import DOWN as DOWN
+from pursersd.api.measures import LatencyRow as LatencyRow
+from pursersd.api.measures import Metrics as Metrics
+
 SCHEMA = 1
 
-Verb = Literal["ps", "status", "conversation", "stats", "stop", "ping", "join", "doors_changed", "ended", "reap"]
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
 
@@ -92,6 +95,10 @@ class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with its settings, so that its calls fail."""
     cut_reason: str | None = None
     """Why the daemon cut the link of a detached conversation; None when it was lost otherwise."""
+    wakes: int = 0
+    """How often a wait of its answered with something for the model."""
+    lag: int | None = None
+    """Journal entries that its last wait is behind the newest one that the daemon knows of; None before the first wait."""
 
 
 class Warning(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,6 +298,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[Warning]
     schema: int = SCHEMA
     lossy_windows: list[LossyWindow] = []
+    latency: list[LatencyRow] = []
 
 
 class Stopping(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,8 +72,16 @@ class Counters:
 class Pool:
     """Calls of one credential, bounded and counted; knows whether Central answers and which boards exist."""
 
-    def __init__(self, key: PoolKey, admit: Admit = freely, windows: Windows | None = None) -> None:
+    def __init__(
+        self,
+        key: PoolKey,
+        admit: Admit = freely,
+        windows: Windows | None = None,
+        heads: dict[str, int] | None = None,
+    ) -> None:
         self.key = key
+        self.heads: dict[str, int] = heads if heads is not None else {}
+        """Where each board's journal ended when it was read last, at this Central with any credential; for people only."""
         self.windows = windows or Windows()
         """Where it is counted when something may have been lost."""
         self.counters = Counters()

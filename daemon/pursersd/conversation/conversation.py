@@ -17,6 +17,7 @@ from pursersd.conversation.following import Following
 from pursersd.conversation.lanes import Lanes
 from pursersd.conversation.origin import Origin
 from pursersd.conversation.requests import Requests
+from pursersd.conversation.witness import Witness
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.rules.backlog import SyntheticGuard
@@ -53,9 +54,11 @@ class Conversation:
         name: Callable[["Conversation"], Awaitable[str | None]] | None = None,
         stats: StatsWriter | None = None,
         digests: Callable[[str], DigestFile] | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self.id = conversation_id
         self.origin = origin
+        self.witness = witness or Witness()
         self.configuration = Configuration(settings, resolve or (lambda: settings), doors)
         self._name = name or _no_name
         self._given_name: str | None = None
@@ -71,7 +74,9 @@ class Conversation:
         self.tasks: TaskGroup | None = None
         self.ended = anyio.Event()
         self.end_reason: str | None = None
-        self.holder = Holder(idle_limit=settings.idle_limit_s, downgrades=settings.host.keeps_closed_windows)
+        self.holder = Holder(
+            conversation_id, idle_limit=settings.idle_limit_s, downgrades=settings.host.keeps_closed_windows
+        )
         """What the keeping of leases knows of it."""
         self.kept: dict[str, object] = {}
         """What its shim remembers for it over the end of this daemon."""
@@ -121,6 +126,11 @@ class Conversation:
     def seat_name(self) -> str | None:
         """Agent name of its seat."""
         return self._seat.agent_name if self._seat else None
+
+    @property
+    def board(self) -> str | None:
+        """Board of its seat, else the one that it is set up for."""
+        return self._seat.board if self._seat else self.settings.board
 
     @property
     def agent_name(self) -> str:
@@ -179,7 +189,7 @@ class Conversation:
         self.configuration.repair()  # before anybody looks at the settings
         self.last_tool = tool
         try:
-            with charged_to(self.account()), self.holder.calling():
+            with charged_to(self.account()), self.holder.calling(), self.witness.calling(self, tool):
                 self._note_state()
                 yield
         finally:
@@ -214,6 +224,7 @@ class Conversation:
 
     def _note_state(self) -> None:
         if self.state != self._state:
+            self.witness.state_changed(self, self._state, self._state_since)
             self._state = self.state
             self._state_since = time.monotonic()
 
@@ -354,7 +365,7 @@ class Conversation:
         delivery: Delivery | None = ("poll" if polled else "push") if self._watched else None
         return SeatRow(
             seat=self.seat_name,
-            board=self._seat.board if self._seat else self.settings.board,
+            board=self.board,
             role=self._seat.role if self._seat else self.settings.role,
             host=self.client_name or self.settings.host.name,
             host_pid=host.pid if host else None,
@@ -375,6 +386,8 @@ class Conversation:
             leases=leases_of(self.holder),
             problem=self.settings.problems[0] if self.settings.problems else None,
             cut_reason=self.cut_reason,
+            wakes=self.witness.wakes,
+            lag=max((board.lag for board in self._watched if board.lag is not None), default=None),
         )
 
 

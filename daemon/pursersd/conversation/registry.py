@@ -10,6 +10,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd.api import ConversationStatus, SeatRow
+from pursersd.api.events import Came, Went
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.departures import Departures
 from pursersd.conversation.identity import ProcessIdentity
@@ -17,8 +18,11 @@ from pursersd.conversation.naming import Applicant, Naming
 from pursersd.conversation.origin import Origin
 from pursersd.conversation.recovery import find_leases
 from pursersd.conversation.watchdog import wait_for_end
+from pursersd.conversation.witness import Witness
+from pursersd.events import Events
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
+from pursersd.log import concerning
 from pursersd.rules.door import Door
 from pursersd.rules.names import Place
 from pursersd.rules.windows import LW_STDIO
@@ -27,6 +31,7 @@ from pursersd.state.digests import DigestFile
 from pursersd.state.doors import Doors
 from pursersd.state.names import Names
 from pursersd.state.stats import StatsWriter
+from pursersd.timings import Timings
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +49,8 @@ class Conversations:
         self._tasks: TaskGroup | None = None
         self._empty_since = time.monotonic()
         self.departures = Departures()
+        self.timings = Timings()
+        self.events = Events()
         self.on_end: Callable[[Conversation], Awaitable[None]] = _nobody
         """Told when nobody is behind a conversation any more, so that its link and its shim end too."""
 
@@ -95,15 +102,18 @@ class Conversations:
             name=partial(self._name, doors),
             stats=stats,
             digests=digests,
+            witness=Witness(self.timings, self.events),
         )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
         if idle_s is not None:
             conversation.holder.resumed(max(0.0, idle_s))
-        self._tasks.start_soon(self._live, conversation, idle_s is not None)
+        with concerning(name):
+            self._tasks.start_soon(self._live, conversation, idle_s is not None)
         log.info("%s began: host %s, shim %s", name, origin.host, origin.shim)
         for note in settings.notes:
             log.info("%s: %s", name, note)
+        self.events.tell(lambda at: Came(at=at, row=conversation.row(0)))
         return conversation
 
     def detached(self, conversation: Conversation, epoch: int) -> None:
@@ -200,6 +210,17 @@ class Conversations:
         self._centrals.release(conversation.id)
         self._naming.forget(conversation.id)
         log.info("%s ended: %s", conversation.id, conversation.end_reason or "the daemon stops")
+        if (reason := conversation.end_reason) is not None:
+            self.events.tell(
+                lambda at: Went(
+                    at=at,
+                    conversation=conversation.id,
+                    seat=conversation.seat_name,
+                    board=conversation.board,
+                    host=conversation.host,
+                    reason=reason,
+                )
+            )
 
 
 async def _nobody(conversation: Conversation) -> None:

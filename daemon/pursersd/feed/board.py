@@ -269,14 +269,14 @@ class BoardFeed:
         if other.cursor != start or other.is_foreign:
             return False
         if other.seat.agent_id == reader.seat.agent_id:
-            _deliver(other, page)
+            _deliver(other, page, marks[other].cued_at)
             del marks[other]
             return True
         if marks[other].uncertain and page["scan_count"]:
             return False
         match sharing.verdict(page, other.seat.agent_id, marks[other].by_seat):
             case "deliver":
-                _deliver(other, page)
+                _deliver(other, page, marks[other].cued_at)
             case "nothing" if marks[other].by_seat and page["scan_count"]:
                 return False  # cued for its own act: only its own page tells that nothing else was meant
             case "read":
@@ -295,7 +295,7 @@ class BoardFeed:
             async for page in self.catchup.pages(waiter.seat, waiter.cursor, background=True):
                 count += 1
                 first = page
-                _deliver(waiter, page)
+                _deliver(waiter, page, marks.cued_at)
                 self._note_doubt(waiter, page, marks)
                 if page.get("resync_required"):
                     where = f"{waiter.seat.agent_name} on {self.board} goes on at {page['reset_cursor']}"
@@ -357,12 +357,12 @@ def sweep_pause_s(seats: int) -> float:
     return min(SWEEP, TOUCH / max(1, seats))
 
 
-def _deliver(waiter: Waiter, page: dict[str, Any]) -> None:
+def _deliver(waiter: Waiter, page: dict[str, Any], cued_at: float | None) -> None:
     """Queue a page that moves the cursor or brings events; an empty one at the same place is no news."""
     after = position_after(page)
     resynced = bool(page.get("resync_required"))
     if page["events"] or resynced:
-        waiter.deliver(Page(page["events"], after, resynced))
+        waiter.deliver(Page(page["events"], after, resynced, cued_at))
     elif after != waiter.cursor:
         waiter.deliver(Page([], after))
 

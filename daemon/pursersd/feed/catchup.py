@@ -41,6 +41,10 @@ class Catchup:
         self._own_cursor: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         """By agent id: held while a seat's own cursor at Central is moved, or read from."""
 
+    def head_of(self, board: str) -> int | None:
+        """Where the board's journal ended when anybody here read it last; None if nobody has. Central is not asked."""
+        return self._pool.heads.get(board)
+
     async def page(self, seat: Seat, cursor: int | None, *, background: bool = False) -> dict[str, Any]:
         """One page after `cursor`; None reads from the seat's own cursor at Central, once it is where it must be.
 
@@ -118,6 +122,7 @@ class Catchup:
     async def _read(self, seat: Seat, cursor: int | None, bounds: dict[str, int], background: bool) -> dict[str, Any]:
         arguments = {**_arguments(seat, cursor), **bounds, "touch": False, "ack": False}
         page = _checked(await self._pool.read("board_catchup", arguments, background=background))
+        self._pool.heads[seat.board] = page["latest_cursor"]
         self._seats.observer.events(seat.board, page["events"])
         return page
 

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +15,7 @@ from pursersd.central.pool import Pool, PoolKey
 from pursersd.errors import CentralError, Forbidden, Unauthenticated
 from pursersd.feed.digest import DigestFeed
 from pursersd.feed.feed import Feed
+from pursersd.log import concerning
 from pursersd.rules.denials import Denials
 from pursersd.seats.first import Held
 from pursersd.seats.leases import Leases
@@ -95,6 +97,8 @@ class Centrals:
         self.windows = Windows()
         """The lossy windows of the whole daemon."""
         self._open: dict[PoolKey, Central] = {}
+        self._heads: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """By the URL of a Central, for all its pools."""
         self._tasks: TaskGroup | None = None
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
@@ -112,11 +116,12 @@ class Centrals:
         """The Central for `key`, kept open until `conversation` calls `release`."""
         central = self._open.get(key)
         if central is None:
-            pool = Pool(key, self._admit, self.windows)
+            pool = Pool(key, self._admit, self.windows, self._heads[key.url])
             seats = Seats(pool, self._held)
             central = self._open[key] = Central(pool, seats, Feed(pool, seats), anyio.CancelScope())
             assert self._tasks is not None, "Centrals.run() is not running"
-            self._tasks.start_soon(self._serve, central)
+            with concerning(None):  # it serves others, too
+                self._tasks.start_soon(self._serve, central)
         central.users.add(conversation)
         while not central.feed.started.is_set():
             await central.feed.started.wait()

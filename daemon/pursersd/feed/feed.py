@@ -17,6 +17,7 @@ from pursersd.feed.board import BoardFeed
 from pursersd.feed.catchup import Catchup
 from pursersd.feed.waiter import Bell, Waiter
 from pursersd.ids import journal_uri
+from pursersd.log import concerning
 from pursersd.rules.windows import LW_OVERFLOW, LW_PRESENCE
 from pursersd.seats.seat import Seat, Seats
 
@@ -228,7 +229,8 @@ class Feed:
                 board.is_covered = True
                 board.settled.set()
             scope = self._scopes[name] = anyio.CancelScope()
-            self._tasks.start_soon(self._run_board, board, scope)
+            with concerning(None):  # it serves others, too
+                self._tasks.start_soon(self._run_board, board, scope)
         return board
 
     async def _run_board(self, board: BoardFeed, scope: anyio.CancelScope) -> None:

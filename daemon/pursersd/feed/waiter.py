@@ -1,7 +1,8 @@
 """A waiter: one board of one wait in progress, with its place in the journal and the pages fetched for it."""
 
+import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import anyio
@@ -22,6 +23,8 @@ class Page:
     next_cursor: int
     resynced: bool = False
     """The journal no longer had the rows after the waiter's cursor, or is another journal."""
+    cued_at: float | None = None
+    """When the first cue came that this answers (monotonic); None when there was none, as after a gap."""
 
 
 @dataclass(slots=True)
@@ -32,6 +35,8 @@ class Marks:
     by_journal: bool = False
     uncertain: bool = False
     """A seat cue may have been missed: the seat was not covered by the seat stream, or there was a gap."""
+    cued_at: float | None = field(default=None, compare=False)
+    """When the first of the cues came (monotonic)."""
 
     def __bool__(self) -> bool:
         return self.by_seat or self.by_journal or self.uncertain
@@ -41,6 +46,8 @@ class Marks:
         self.by_seat |= other.by_seat
         self.by_journal |= other.by_journal
         self.uncertain |= other.uncertain
+        times = [at for at in (self.cued_at, other.cued_at) if at is not None]
+        self.cued_at = min(times, default=None)
 
 
 class Bell:
@@ -102,6 +109,8 @@ class Waiter:
         self.marks.by_seat |= kind == "seat"
         self.marks.by_journal |= kind == "journal"
         self.marks.uncertain |= uncertain or kind == "gap"
+        if kind != "gap" and self.marks.cued_at is None:
+            self.marks.cued_at = time.monotonic()
 
     def take_marks(self) -> Marks:
         """The reasons so far; cues that come later count for the next read."""

@@ -57,11 +57,14 @@ class Holder:
 
     def __init__(
         self,
+        conversation: str = "",
         *,
         idle_limit: float | None = None,
         downgrades: bool = False,
         clock: Callable[[], float] = boottime,
     ) -> None:
+        self.conversation = conversation
+        """Its id, for the log."""
         self.downgrades = downgrades
         self.seats: dict[str, Identity] = {}
         """By agent id. Changed by `use` alone."""

@@ -94,6 +94,11 @@ class Kept(Observer):
         given = [holder for holder in users if holder.was_given(key)]
         return given if len(given) == 1 else users
 
+    def named(self, key: LeaseKey) -> str:
+        """A lease and whose it is, for the log."""
+        whose = ", ".join(holder.conversation for holder in self.keepers(key) if holder.conversation)
+        return f"the {key.kind} lease of {key.ticket_id} on {key.board}{f' ({whose})' if whose else ''}"
+
     def kept_for(self, holder: Holder) -> list[tuple[Lease, float]]:
         """The leases that are this conversation's, each with the seconds that are left of it."""
         mine = [lease for key, lease in self.leases.items() if holder in self.keepers(key)]
@@ -175,7 +180,7 @@ class Kept(Observer):
         if claim.expires_at is not None and self._ahead is not None and is_current:
             left_s = claim.expires_at - self._ahead - self.clock()
         if before is None:
-            log.info("%s is kept for %s", named(claim.key), claim.agent_name)
+            log.info("%s is kept for %s", self.named(claim.key), claim.agent_name)
         self.put(claim.key, rules.seen(claim, before, self.clock(), left_s=left_s, seq=seq, jitter=self._chance()))
 
     def set_ttl(self, board: str, ttl_s: float) -> None:
@@ -201,7 +206,7 @@ class Kept(Observer):
         self.tells_time(expires, ttl_s)
         if key in self.leases:  # an event may have ended it while Central answered
             self.put(key, rules.renewed(self.leases[key], self.clock(), ttl_s, self._chance()))
-        log.debug("%s is renewed", named(key))
+        log.debug("%s is renewed", self.named(key))
 
     def put(self, key: LeaseKey, lease: Lease | None) -> None:
         """What has become of a lease; None forgets it."""
@@ -295,8 +300,3 @@ class Kept(Observer):
 
     def _board(self, name: str) -> _Board:
         return self._boards.setdefault(name, _Board(self.clock()))
-
-
-def named(key: LeaseKey) -> str:
-    """A lease, for the log."""
-    return f"the {key.kind} lease of {key.ticket_id} on {key.board}"

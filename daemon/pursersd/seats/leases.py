@@ -20,7 +20,7 @@ from pursersd.seats import holdings
 from pursersd.seats.downgrade import Downgrades
 from pursersd.seats.holder import Holder, Identity
 from pursersd.seats.holdings import Holdings
-from pursersd.seats.kept import Kept, named
+from pursersd.seats.kept import Kept
 from pursersd.seats.seat import Seats
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Leases:
             if self._sleep.slept():
                 self.kept.slept()
             for key in self.kept.settle():
-                self._pool.windows.opened(LW_KEEPALIVE, f"{named(key)} is not renewed any more: model idle")
+                self._pool.windows.opened(LW_KEEPALIVE, f"{self.kept.named(key)} is not renewed any more: model idle")
             self.want(self.kept.boards)
             now = self.kept.clock()
             pause = min(self.kept.next(now), self._downgrades.next(now)) - now
@@ -164,7 +164,7 @@ class Leases:
         if isinstance(error, ToolFailed):
             self._lost(lease, None, str(error))
         elif lease.key in self.kept.leases:
-            log.info("%s is tried again: %s", named(lease.key), str(error) or "no answer in time")
+            log.info("%s is tried again: %s", self.kept.named(lease.key), str(error) or "no answer in time")
             refused = isinstance(error, (Unauthenticated, Forbidden))
             current = self.kept.leases[lease.key]
             self.kept.put(lease.key, rules.unanswered(current, self.kept.clock(), refused=refused))
@@ -175,9 +175,9 @@ class Leases:
             return  # an event has told it
         keepers = self.kept.keepers(lease.key)
         kept, cue = rules.not_renewed(lease, stands, self.kept.clock(), error)
-        log.info("%s was not renewed: it is %s (%s)", named(lease.key), stands or "unknown", error)
+        log.info("%s was not renewed: it is %s (%s)", self.kept.named(lease.key), stands or "unknown", error)
         if kept is None and stands != "ended" and not lease.is_resumed:  # else the pause has been counted
-            self._pool.windows.opened(LW_KEEPALIVE, f"{named(lease.key)}: {error}")
+            self._pool.windows.opened(LW_KEEPALIVE, f"{self.kept.named(lease.key)}: {error}")
         self.kept.put(lease.key, kept)
         for holder in keepers if cue is not None else ():
             holder.tell(lease.key.agent_id, cue or {})

@@ -16,6 +16,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd import api
+from pursersd.log import concerning
 from pursersd.rules.bridge_files import stats_path
 from pursersd.rules.stats import Changes
 from pursersd.state.stats_file import Unwritten, write
@@ -139,7 +140,8 @@ class StatsWriters:
         if writer.path not in self._unwritten:
             self._unwritten[writer.path] = writer
             if self._tasks is not None:
-                self._tasks.start_soon(self._keep, writer)
+                with concerning(None):  # others count in it, too
+                    self._tasks.start_soon(self._keep, writer)
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Write what changes until cancelled; `finish` is for what is left then."""

@@ -1,6 +1,7 @@
 """The tool a2a_wait: check the arguments, let the engine wait, see to it that what was read is acknowledged once it is
 delivered (bridge.md §2)."""
 
+import time
 from typing import Any
 
 from mcp.server.mcpserver import Context
@@ -48,11 +49,13 @@ async def a2a_wait(
     request = ctx.request_context.request_id
     assert request is not None, "a tool call has an id"
     account = conversation.account(checked.agent_name)
+    began = time.monotonic()
     with conversation.waiting(), cycle_of(account):
         caller = caller_of(conversation, ctx.report_progress)
         waited = await engine.wait(caller, checked, age_s=conversation.take_age(request))
     if account is not None and waited.past_setup:
         account.returned(waited.result)
+    conversation.witness.answered(conversation, "a2a_wait", waited.result, began=began, cued_at=waited.cued_at)
     if waited.acknowledge is not None:
         conversation.acknowledge_when_delivered(request, waited.acknowledge)
     return waited.result

@@ -72,6 +72,8 @@ class BoardWait(Watched):
     warnings: list[dict[str, object]] = field(default_factory=list)
     entered: bool = False
     """Whether the history was read and judged: `cursor` is then ours, before it is the caller's."""
+    cued_at: float | None = None
+    """When the cue came that ended the wait on this board (monotonic); None when it was no cue."""
     is_dispatched: bool = False
     """Whether Central hands out the work of this board by offers, as far as its tickets told."""
     _unjudged: list[Page] = field(default_factory=list)
@@ -87,6 +89,15 @@ class BoardWait(Watched):
     def has_arrived(self) -> bool:
         """Whether there is something to take."""
         return bool(self._unjudged) or self.waiter.has_arrived
+
+    @property
+    def lag(self) -> int | None:
+        """How many journal entries it is behind the newest one that anybody here has read of; None before its entry.
+
+        Not all of them need concern it. It goes on after the wait, as long as others read.
+        """
+        head = self.feed.catchup.head_of(self.name)
+        return max(0, head - max(self.cursor, self.waiter.cursor)) if self.entered and head is not None else None
 
     async def enter(self) -> list[Event]:
         """Read the history after the caller's cursor and the open work; returns what concerns the caller.
@@ -130,6 +141,7 @@ class BoardWait(Watched):
                 self.warnings.append(resync_warning(self.name))
             del self._unjudged[0]
             if relevant:
+                self.cued_at = page.cued_at
                 return relevant
         return []
 

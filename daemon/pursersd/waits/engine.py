@@ -37,6 +37,8 @@ class Waited:
     acknowledge: Callable[[], Awaitable[None]] | None = None
     past_setup: bool = True
     """Whether it had its seats, or failed because the call names one that Central refuses: such results are counted."""
+    cued_at: float | None = None
+    """When the cue came that ended it (monotonic); None when none did."""
 
 
 @dataclass(slots=True)
@@ -101,9 +103,10 @@ async def _wait(
         _note_fallbacks(boards)
         result = _result(watch, chosen, joined, started)
     omitted = [(board, board.cursor) for board in boards if board.cursor_omitted and board.entered]
+    cued_at = min((board.cued_at for board in boards if board.cued_at is not None), default=None)
     if not omitted and not watch.cues:
-        return Waited(result)
-    return Waited(result, lambda: _delivered(caller, watch, omitted))
+        return Waited(result, cued_at=cued_at)
+    return Waited(result, lambda: _delivered(caller, watch, omitted), cued_at=cued_at)
 
 
 async def _choose(caller: Caller, central: Central, arguments: WaitArguments) -> tuple[Selection, Routes | None]:
