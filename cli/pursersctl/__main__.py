@@ -6,15 +6,12 @@ from typing import Annotated
 import typer
 
 from pursers_shim import __version__
-from pursersctl import client, doctor_command, doors, output, sweep_command
+from pursersctl import client, completion, doctor_command, doors, manual, output, seeing, sweep_command
 from pursersctl.lifecycle import restart, start, stop
-from pursersctl.logs import logs
-from pursersctl.ps import ended, ps
 from pursersctl.reap import reap
 from pursersctl.stats import stats
 from pursersctl.status import conversation, status
-from pursersctl.usage import Commands
-from pursersd import api
+from pursersctl.usage import Commands, Json
 
 # Help without rich: it costs as much time as the rest of a command, and pipes get plain text either way.
 app = typer.Typer(
@@ -26,7 +23,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
 StateDir = Annotated[
     str | None,
     typer.Option("--state-dir", help="Where the doors lie, instead of PURSERS_BRIDGE_STATE_DIR or the usual place."),
@@ -51,29 +47,16 @@ def root(
     Examples:
       pursersctl status     is the daemon well, and what does it work with?
       pursersctl ps         which conversations are there, what do they do?
+      pursersctl top        the same, and how long things take, as it goes on
       pursersctl stats      what do they cost, and what do they bring?
       pursersctl logs -f    what is happening?
+      pursersctl help ps    everything about a command
 
     Exit codes are listed in docs/cli.md.
     """
 
 
-@app.command("ps")
-def ps_command(
-    of_ended: Annotated[bool, typer.Option("--ended", help="Those that have ended, and why.")] = False,
-    as_json: Json = False,
-) -> None:
-    """List the conversations: who waits, works or idles, on which board.
-
-    \b
-    Examples:
-      pursersctl ps
-      pursersctl ps --ended
-      COLUMNS=200 pursersctl ps | less -S
-      pursersctl ps --json | jq -r '.seats[] | select(.state == "waiting").seat'
-    """
-    with output.reporting(as_json=as_json):
-        (ended if of_ended else ps)(client.where(os.environ), as_json=as_json)
+seeing.add(app)
 
 
 @app.command("status")
@@ -184,23 +167,6 @@ def reap_command(
         reap(client.where(os.environ), really=yes, as_json=as_json)
 
 
-@app.command("logs")
-def logs_command(
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what is added.")] = False,
-    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many of the last lines.")] = 50,
-) -> None:
-    """Print the end of the daemon's log.
-
-    \b
-    Examples:
-      pursersctl logs
-      pursersctl logs -n 500 | grep WARNING
-      pursersctl logs -f
-    """
-    with output.reporting():
-        logs(api.log_file(client.where(os.environ).home), lines, follow)
-
-
 @app.command("join")
 def join_command(
     door: Annotated[str, typer.Argument(metavar="DOOR", help="The string prs1.…, or - to read it from stdin.")],
@@ -259,10 +225,13 @@ def forget_command(
 
 doctor_command.command_of(app)
 sweep_command.command_of(app)
+completion.add(app)
+manual.add(app)
 
 
 def main() -> None:
     """The entry point."""
+    completion.prepare()
     app(prog_name="pursersctl")
 
 

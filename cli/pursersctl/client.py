@@ -21,7 +21,17 @@ CHUNK = 256 * 1024
 SKEW = "protocol"
 """Error code, here and in the daemon's `refuse`, for two versions that cannot talk."""
 
-Answer = TypeVar("Answer", api.Ps, api.Status, api.ConversationStatus, api.StatsFiles, api.Joined, api.Ended, api.Reap)
+Answer = TypeVar(
+    "Answer",
+    api.Ps,
+    api.Status,
+    api.ConversationStatus,
+    api.StatsFiles,
+    api.Joined,
+    api.Ended,
+    api.Reap,
+    api.Metrics,
+)
 
 
 class _Greeting(msgspec.Struct, frozen=True):
@@ -47,11 +57,53 @@ def ask(place: Place, verb: str, params: dict[str, object] | None = None, *, tim
     """
     deadline = time.monotonic() + timeout
     link = _connect(place, deadline)
-    with link:
+    request = api.Request(id=1, verb=verb, params=params or {})
+    with link, _broken(place):
+        return _answer(_begin(place, link, deadline, request), request, deadline)
+
+
+class Following:
+    """A request whose answers do not end: the first comes within the usual time, others when there is something to tell.
+
+    Starts, creates and changes nothing; raises like `ask`. The caller closes it.
+    """
+
+    def __init__(self, place: Place, verb: str) -> None:
+        deadline = time.monotonic() + ANSWER_TIMEOUT
+        self._link = _connect(place, deadline)
+        self._request = api.Request(id=1, verb=verb)
         try:
-            return _exchange(place, link, deadline, api.Request(id=1, verb=verb, params=params or {}))
-        except (TimeoutError, EOFError, ConnectionError) as error:
-            raise no_answer(place) from error
+            with _broken(place):
+                self._reader = _begin(place, self._link, deadline, self._request)
+                self._first = [_answer(self._reader, self._request, deadline)]
+        except BaseException:
+            self._link.close()
+            raise
+
+    def fileno(self) -> int:
+        """The descriptor that is readable when there may be more."""
+        return self._link.fileno()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._link.close()
+
+    def results(self) -> Iterator[bytes]:
+        """What has come, one after the other; waits if that is nothing.
+
+        Raises EOFError when the daemon has gone, Failed when it cut us off.
+        """
+        first, self._first = self._first, []
+        yield from first
+        try:
+            if not first and not self._reader.ready:
+                self._reader.read(None)
+            while self._reader.ready:
+                result = _result(self._reader.ready.pop(0), self._request)
+                if result is not None:
+                    yield result
+        except ConnectionError as error:
+            raise EOFError from error
         except (msgspec.DecodeError, wire.LineTooLong) as error:
             raise _skew(str(error)) from error
 
@@ -125,8 +177,20 @@ def _connect(place: Place, deadline: float) -> socket.socket:
         time.sleep(RETRY_INTERVAL)
 
 
-def _exchange(place: Place, link: socket.socket, deadline: float, request: api.Request) -> bytes:
-    answers = _answers(link, deadline)
+@contextmanager
+def _broken(place: Place) -> Iterator[None]:
+    """What a link that broke, or brought what nobody understands, means for the user."""
+    try:
+        yield
+    except (TimeoutError, EOFError, ConnectionError) as error:
+        raise no_answer(place) from error
+    except (msgspec.DecodeError, wire.LineTooLong) as error:
+        raise _skew(str(error)) from error
+
+
+def _begin(place: Place, link: socket.socket, deadline: float, request: api.Request) -> "_Reader":
+    """Say hello and send the request; returns where its answers come."""
+    reader = _Reader(link)
     hello = {
         "pursers": "hello",
         "protocol": list(wire.PROTOCOL),
@@ -135,16 +199,25 @@ def _exchange(place: Place, link: socket.socket, deadline: float, request: api.R
         "pid": os.getpid(),
     }
     _send(link, deadline, wire.encode(hello))
-    _check_greeting(place, msgspec.json.decode(next(answers), type=_Greeting))
+    _check_greeting(place, msgspec.json.decode(reader.next(deadline), type=_Greeting))
     _send(link, deadline, msgspec.json.encode(request) + b"\n")
-    for line in answers:
-        reply = msgspec.json.decode(line, type=api.Reply)
-        if reply.id != request.id:
-            continue
-        if reply.error is not None:
-            raise Failed(reply.error.text, code=reply.error.code)
-        return bytes(reply.result)
-    raise EOFError
+    return reader
+
+
+def _answer(reader: "_Reader", request: api.Request, deadline: float) -> bytes:
+    while (result := _result(reader.next(deadline), request)) is None:
+        continue
+    return result
+
+
+def _result(line: bytes, request: api.Request) -> bytes | None:
+    """The result of the request; None if this is the answer to another. Raises Failed if it could not be carried out."""
+    reply = msgspec.json.decode(line, type=api.Reply)
+    if reply.id != request.id:
+        return None
+    if reply.error is not None:
+        raise Failed(reply.error.text, code=reply.error.code)
+    return bytes(reply.result)
 
 
 def _check_greeting(place: Place, greeting: _Greeting) -> None:
@@ -159,18 +232,30 @@ def _check_greeting(place: Place, greeting: _Greeting) -> None:
     raise Busy(text, code=greeting.code) if greeting.retryable else Refused(text, code=greeting.code)
 
 
-def _answers(link: socket.socket, deadline: float) -> Iterator[bytes]:
-    """The daemon's lines. Raises TimeoutError at the deadline, EOFError at the end, LineTooLong."""
-    lines = wire.Lines()
-    while True:
-        link.settimeout(_left(deadline))
-        data = link.recv(CHUNK)
+class _Reader:
+    """The daemon's lines; `ready` are those that have come and were not taken."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.ready: list[bytes] = []
+        self._link = link
+        self._lines = wire.Lines()
+
+    def next(self, deadline: float) -> bytes:
+        """The next line. Raises TimeoutError at the deadline, EOFError at the end, LineTooLong."""
+        while not self.ready:
+            self.read(_left(deadline))
+        return self.ready.pop(0)
+
+    def read(self, timeout: float | None) -> None:
+        """Wait for bytes, at most that long; raises like `next`."""
+        self._link.settimeout(timeout)
+        data = self._link.recv(CHUNK)
         if not data:
             raise EOFError
-        for line in lines.feed(data):
+        for line in self._lines.feed(data):
             if isinstance(line, wire.LineTooLong):
                 raise line
-            yield line
+            self.ready.append(line)
 
 
 def _send(link: socket.socket, deadline: float, data: bytes) -> None:

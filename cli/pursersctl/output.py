@@ -1,8 +1,10 @@
 """Where answers and errors go: stdout and stderr, with colours only on a terminal that wants them."""
 
 import os
+import select
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -69,6 +71,16 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Print something that is not the answer, on stderr."""
     print(text, file=sys.stderr)
+
+
+def reader_is_gone(seconds: float) -> bool:
+    """Wait; True as soon as nobody can read our stdout any more (`pursersctl logs -f | head`)."""
+    if sys.stdout.isatty():
+        time.sleep(seconds)  # a terminal that goes away sends SIGHUP, and macOS cannot poll one
+        return False
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(seconds * 1000))
 
 
 def width() -> int:

@@ -8,23 +8,6 @@ from pursersd import api
 UNKNOWN = "–"
 DEFAULT_WIDTH = 80
 
-PS_COLUMNS: tuple[Column, ...] = (
-    Column("SEAT", keep=100, least=12),
-    Column("BOARD", keep=90, least=8),
-    Column("ROLE", keep=40, least=6),
-    Column("HOST", keep=70, least=8),
-    Column("PID", keep=60, right=True),
-    Column("SHIM", keep=10, right=True),
-    Column("STATE", keep=95),
-    Column("VIA", keep=80),
-    Column("FOR", keep=75, right=True),
-    Column("LAST", keep=50, least=8),
-    Column("AGE", keep=30, right=True),
-)
-
-VERSION = Column("VERSION", keep=98)
-"""Shown when a shim's is not the daemon's."""
-
 ENDED_COLUMNS = (
     Column("ENDED", keep=99, right=True),
     Column("SEAT", keep=98, least=12),
@@ -46,34 +29,16 @@ REAP_COLUMNS = (
     Column("SHIM", keep=90, right=True),
     Column("WHY", keep=100, least=20),
 )
-SEEN_IN_PS = ("board_polled", "seat_shared")
-"""Warnings that the table itself shows."""
 
-STATE_STYLES = {"waiting": "green", "working": "cyan", "idle": "dim", "detached": "red"}
 CENTRAL_STYLES = {"ready": "green", "connecting": "yellow", "unreachable": "red", "refused": "red"}
 STARTED_BY = {"auto": "a shim (ends when nobody needs it)", "user": "you", "service": "the service manager"}
 
 
-def ps(answer: api.Ps, width: int = DEFAULT_WIDTH) -> list[Line]:
-    """The table of `pursersctl ps`, and below it why seats poll and links were cut."""
-    if not answer.seats:
-        return [(("No conversations.", ""),)]
-    rows = sorted(answer.seats, key=_order)
-    columns, cells = PS_COLUMNS, [_seat_cells(row) for row in rows]
-    if answer.version and any(row.shim_version != answer.version for row in rows):
-        columns = (*PS_COLUMNS, VERSION)
-        for row, line in zip(rows, cells, strict=True):
-            line.append((_text(row.shim_version), "yellow" if row.shim_version != answer.version else ""))
-    lines = [*table(columns, cells, width), *_poll_reasons(rows, width), *_cut_reasons(rows, width)]
-    for warning in answer.warnings:
-        if warning.code not in SEEN_IN_PS:
-            lines += [(), *wrapped(f"{warning.code}: {warning.text} → {warning.action}", width, style="yellow")]
-    return lines
-
-
-def ended(answer: api.Ended, width: int = DEFAULT_WIDTH) -> list[Line]:
-    """The table of `pursersctl ps --ended`, the newest first."""
+def ended(answer: api.Ended, width: int = DEFAULT_WIDTH, *, of: int = 0) -> list[Line]:
+    """The table of `pursersctl ps --ended`. `of`: how many there are in all, if some were left out."""
     if not answer.ended:
+        if of:
+            return wrapped(f"None of the {of} that ended is meant by these options. All: pursersctl ps --ended", width)
         return [(("No conversation has ended since this daemon started.", ""),)]
     return table(ENDED_COLUMNS, [_ended_cells(row) for row in answer.ended], width)
 
@@ -141,89 +106,35 @@ def plain(lines: list[Line]) -> str:
     return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
 
 
-def _order(row: api.SeatRow) -> tuple[bool, str, bool, str, str]:
-    return (row.board is None, row.board or "", row.seat is None, row.seat or "", row.conversation)
-
-
-def _seat_cells(row: api.SeatRow) -> list[Span]:
-    return [
-        (_seat_name(row), ""),
-        (_boards(row), ""),
-        (_text(row.role), ""),
-        (_text(row.host), ""),
-        (_text(row.host_pid), ""),
-        (_text(row.shim_pid), ""),
-        (row.state, STATE_STYLES.get(row.state, "")),
-        (_text(row.delivery), "yellow" if row.delivery == "poll" else ""),
-        (duration(row.since_s), ""),
-        (_text(row.last_tool), ""),
-        (duration(row.age_s), ""),
-    ]
-
-
 def _ended_cells(row: api.EndedRow) -> list[Span]:
     return [
         (duration(row.ago_s) + " ago", ""),
-        (_text(row.seat), ""),
-        (_text(row.board), ""),
-        (_text(row.host), ""),
-        (_text(row.host_pid), ""),
-        (_text(row.shim_pid), ""),
+        (cell(row.seat), ""),
+        (cell(row.board), ""),
+        (cell(row.host), ""),
+        (cell(row.host_pid), ""),
+        (cell(row.shim_pid), ""),
         (duration(row.age_s), ""),
-        (_text(row.last_tool), ""),
-        (_text(row.reason), ""),
+        (cell(row.last_tool), ""),
+        (cell(row.reason), ""),
     ]
 
 
 def _reap_cells(row: api.ReapRow) -> list[Span]:
     return [
         (row.kind, ""),
-        (_text(row.seat), ""),
-        (_text(row.board), ""),
-        (_text(row.host), ""),
-        (_text(row.host_pid), ""),
-        (_text(row.shim_pid), ""),
-        (_text(row.why), ""),
+        (cell(row.seat), ""),
+        (cell(row.board), ""),
+        (cell(row.host), ""),
+        (cell(row.host_pid), ""),
+        (cell(row.shim_pid), ""),
+        (cell(row.why), ""),
     ]
 
 
-def _seat_name(row: api.SeatRow) -> str:
-    if row.seat is not None and row.shared_by > 1:
-        return f"{clean(row.seat)} ({row.shared_by})"
-    return _text(row.seat)
-
-
-def _boards(row: api.SeatRow) -> str:
-    """The board, and how many others the conversation waits on with it."""
-    others = len(row.boards) - 1
-    return f"{_text(row.board)} +{others}" if others > 0 else _text(row.board)
-
-
-def _text(value: str | int | None) -> str:
+def cell(value: str | int | None) -> str:
+    """A cell: what a terminal would obey is taken out; a dash for what is not known."""
     return UNKNOWN if value is None or value == "" else clean(str(value))
-
-
-def _poll_reasons(rows: list[api.SeatRow], width: int) -> list[Line]:
-    """Which seats do not get events pushed, and why: one paragraph per reason."""
-    seats: dict[str, list[str]] = {}
-    for row in rows:
-        if row.delivery == "poll" and row.poll_reason:
-            seats.setdefault(row.poll_reason, []).append(_text(row.seat))
-    lines: list[Line] = []
-    for reason, names in seats.items():
-        text = f"{', '.join(dict.fromkeys(names))} gets events by polling: {reason}"
-        lines += [(), *wrapped(text, width, style="yellow")]
-    return lines
-
-
-def _cut_reasons(rows: list[api.SeatRow], width: int) -> list[Line]:
-    """Which links the daemon has cut, and why: one paragraph each."""
-    lines: list[Line] = []
-    for row in rows:
-        if row.cut_reason:
-            text = f"The link of shim {row.shim_pid} was cut: {row.cut_reason}. It is served again when it comes back."
-            lines += [(), *wrapped(text, width, style="yellow")]
-    return lines
 
 
 def _daemon(answer: api.Status, stopped: bool) -> list[Line]:

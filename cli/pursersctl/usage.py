@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 # typer does not export it under a name of its own.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
 
 
 class Commands(TyperGroup):

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pursersctl import client, errors, render
+from pursersctl import client, errors, render, render_ps
+from pursersctl.pick import Wish, pick
 from pursersd import api
 from rig import processes
 from rig.daemon import CTL, Home
@@ -35,6 +36,12 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
+def shown(width: int) -> str:
+    """The table of SEATS."""
+    ordered = [SEATS[i] for i in pick(SEATS, Wish())]
+    return render.plain(render_ps.ps(api.Ps(seats=ordered), width))
+
+
 def error_code(done: "subprocess.CompletedProcess[str]") -> str:
     """Of a command with --json that failed; the text on stdout must be the one on stderr."""
     document = json.loads(done.stdout)
@@ -49,7 +56,7 @@ def test_ps_prints_the_table_and_asks_as_docs_say(home: Home) -> None:
         done = home.ctl("ps")
         hello, request = daemon.received()
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == render.plain(render.ps(api.Ps(seats=SEATS), 80))
+    assert done.stdout == shown(80)
     assert hello.pop("pid") > 0
     del hello["seen"], request["seen"]
     assert hello == {"pursers": "hello", "protocol": [1, 1], "role": "control", "version": "0.1.0"}
@@ -109,7 +116,7 @@ def test_a_door_that_is_typed_is_not_shown(home: Home) -> None:
 
 def test_tables_are_wider_when_there_is_room() -> None:
     with Home(COLUMNS="140") as home, ScriptedDaemon(home.folder, answers=OK):
-        assert home.ctl("ps").stdout == render.plain(render.ps(api.Ps(seats=SEATS), 140))
+        assert home.ctl("ps").stdout == shown(140)
 
 
 def test_ps_json_passes_on_what_the_daemon_said_with_fields_of_a_newer_one(home: Home) -> None:

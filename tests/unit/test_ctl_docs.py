@@ -11,11 +11,12 @@ from pursersctl import found, printed
 from pursersctl.__main__ import app
 from pursersctl.errors import Exit
 from pursersd import api
+from pursersd.api import events
 
 DOCS = Path(__file__).parents[2] / "docs"
 STRUCTS = [
     kind
-    for module in (api, printed, found)
+    for module in (api, events, printed, found)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 ]
@@ -51,6 +52,8 @@ def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
         ("`doors`", printed.DoorList),
         ("`doctor`", found.Doctor),
         ("`sweep`", found.Sweep),
+        ("`metrics`", api.Metrics),
+        ("`events`", events.Woke),
     ],
 )
 def test_the_examples_are_true(heading: str, kind: type[msgspec.Struct]) -> None:
@@ -61,6 +64,12 @@ def test_the_examples_are_true(heading: str, kind: type[msgspec.Struct]) -> None
 
 def test_schema_is_the_one_in_the_code() -> None:
     assert f"Every document has `schema`, now `{api.SCHEMA}`" in (DOCS / "json.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STRUCTS if "schema" in kind.__struct_fields__])
+def test_every_document_is_of_that_schema(kind: type[msgspec.Struct]) -> None:
+    (field,) = [field for field in msgspec.structs.fields(kind) if field.name == "schema"]
+    assert field.default == api.SCHEMA
 
 
 def test_every_exit_code_is_listed_once() -> None:

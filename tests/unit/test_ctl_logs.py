@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pursersctl import logs
 from pursersctl.logs import Follower
 from rig.daemon import CTL, Home
 from rig.wait import until
+from unit.ctl_daemon import ScriptedDaemon
+from unit.test_ctl_render import left
 
 
 @pytest.fixture
@@ -182,3 +185,80 @@ def test_follow_ends_quietly_with_ctrl_c(home: Home, log: Path) -> None:
         follower.shows(lines(1, 1))
         follower.process.send_signal(signal.SIGINT)
         assert follower.process.wait(5) == 0
+
+
+# --- of one conversation ------------------------------------------------------------------------------------------
+
+ONE, OTHER = "c-5f0c8e21a9d4", "c-5f0c8e21a9d5"
+STAMP = "2026-05-04 12:03:09,120 INFO    pursersd.x: "
+
+
+def entry(text: str, *below: str) -> str:
+    """A line of the log, and the traceback below it."""
+    return "".join(f"{line}\n" for line in (STAMP + text, *below))
+
+
+MINE = [
+    entry(f"{ONE} began"),
+    entry(f"{ONE}: tool failed", "Traceback (most recent call last):", '  File "x", line 1', "ValueError: no"),
+    entry(f"the work lease of TK-1 on b ({OTHER}, {ONE}) is kept"),
+]
+NOT_MINE = [entry(f"{OTHER}: tool failed", "Traceback", f"ValueError: {ONE}"), entry("ready"), entry(f"x{ONE} {ONE}-y")]
+MIXED = NOT_MINE[0] + MINE[0] + NOT_MINE[1] + MINE[1] + NOT_MINE[2] + MINE[2]
+
+
+def test_only_what_concerns_a_conversation_with_its_tracebacks(home: Home, log: Path) -> None:
+    log.write_text(MIXED)
+    done = home.ctl("logs", "--conversation", ONE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "".join(MINE), "")
+    assert home.ctl("logs", "--conversation", ONE[:5], "-n", "1000").stdout.count("\n") == MIXED.count("\n") - 2
+    assert home.ctl("logs", "--conversation", ONE, "-n", "1").stdout == MINE[2]
+    nothing = home.ctl("logs", "--conversation", "c-0")
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert nothing.stderr == "No line of the log concerns c-0.\n"
+
+
+def test_older_logs_count_too(home: Home, log: Path) -> None:
+    log.with_suffix(".log.3").write_text(MINE[0])
+    log.with_suffix(".log.1").write_text(NOT_MINE[1] + MINE[1])
+    log.write_text(MINE[2])
+    assert home.ctl("logs", "--conversation", ONE).stdout == "".join(MINE)
+
+
+def test_follow_shows_only_what_concerns_it_also_after_a_rotation(home: Home, log: Path) -> None:
+    log.write_text(MINE[0])
+    with following(home, "--conversation", ONE) as follower:
+        follower.shows(MINE[0])
+        with log.open("a") as file:
+            file.write(NOT_MINE[0] + MINE[1][:70])
+            file.flush()
+            file.write(MINE[1][70:])
+        follower.shows(MINE[0] + MINE[1])
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text(NOT_MINE[1] + MINE[2])
+        follower.shows("".join(MINE))
+
+
+def test_a_rotation_while_the_older_logs_are_read_doubles_nothing(log: Path) -> None:
+    log.write_text(MINE[0])
+    with log.open("rb") as file:
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text(MINE[1])
+        follower = Follower(str(log), file)
+        assert b"".join(follower.everything()).decode() == MINE[0]
+        assert b"".join(follower.added()).decode() == MINE[1]
+        follower.close()
+
+
+def test_a_seat_or_a_pid_means_its_conversation_also_one_that_has_ended(home: Home, log: Path) -> None:
+    log.write_text(MIXED)
+    unknown = {"error": {"code": "unknown_conversation", "text": "No conversation is meant by 'bench-w1'."}}
+    row = {**msgspec.to_builtins(left(conversation=ONE))}
+    answers = {"conversation": unknown, "ended": {"result": {"ended": [row], "schema": 1}}}
+    with ScriptedDaemon(home.folder, answers=answers):
+        for which in ("bench-w1", str(row["shim_pid"])):
+            assert home.ctl("logs", "--conversation", which).stdout == "".join(MINE)
+        done = home.ctl("logs", "--conversation", "nobody")
+        assert (done.returncode, done.stderr) == (1, "No conversation is meant by 'bench-w1'.\n")
+    done = home.ctl("logs", "--conversation", "bench-w1")
+    assert (done.returncode, done.stdout) == (3, "")

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from pursersctl import render
+from pursersctl import render, render_ps
 from pursersctl.output import wants_colour
+from pursersctl.pick import Wish, pick
 from pursersd import api
 from rig.daemon import CTL, Home
 from unit.ctl_daemon import ScriptedDaemon
@@ -20,6 +21,7 @@ from unit.ctl_samples import SEATS
 
 ESCAPE = "\x1b["
 ANSWERS = {"ps": {"result": msgspec.to_builtins(api.Ps(seats=SEATS))}}
+ORDERED = api.Ps(seats=[SEATS[i] for i in pick(SEATS, Wish())])
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +47,12 @@ def test_a_terminal_gets_colours_and_its_whole_width(home: Home) -> None:
     text = on_a_terminal(home, 140)
     assert ESCAPE in text
     bare = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    assert [line.rstrip() for line in bare.splitlines()] == render.plain(
-        render.ps(api.Ps(seats=SEATS), 140)
-    ).splitlines()
+    assert [line.rstrip() for line in bare.splitlines()] == render.plain(render_ps.ps(ORDERED, 140)).splitlines()
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colours_where_they_are_not_wanted(home: Home, variables: dict[str, str]) -> None:
-    assert on_a_terminal(home, 80, **variables) == render.plain(render.ps(api.Ps(seats=SEATS), 80))
+    assert on_a_terminal(home, 80, **variables) == render.plain(render_ps.ps(ORDERED, 80))
 
 
 def test_a_pipe_gets_plain_text(home: Home) -> None:

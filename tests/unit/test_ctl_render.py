@@ -6,12 +6,20 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from pursersctl.render import duration, ended, plain, ps, reap, size, status
+from pursersctl import render_ps
+from pursersctl.pick import Wish, pick
+from pursersctl.render import duration, ended, plain, reap, size, status
 from pursersctl.table import Line
 from pursersd import api
 from unit.ctl_samples import SEATS, STATUS, seat
 
 DATA = Path(__file__).parents[1] / "data"
+
+
+def ps(answer: api.Ps, width: int = 80, *, wide: bool = False) -> list[Line]:
+    """The table in the usual order."""
+    ordered = [answer.seats[i] for i in pick(answer.seats, Wish())]
+    return render_ps.ps(msgspec.structs.replace(answer, seats=ordered), width, wide=wide)
 
 
 def same_as(name: str, lines: list[Line]) -> None:
@@ -24,7 +32,31 @@ def test_ps(width: int) -> None:
 
 
 def test_ps_without_conversations() -> None:
-    assert plain(ps(api.Ps(seats=[]))) == "No conversations.\n"
+    assert plain(ps(api.Ps(seats=[]))).startswith("No conversations yet. Each chat of a host that has pursers-shim")
+    nobody = plain(render_ps.ps(api.Ps(seats=[]), 100, of=7))
+    assert nobody == "None of the 7 conversations is meant by these options. All of them: pursersctl ps\n"
+
+
+def holding() -> list[api.SeatRow]:
+    """Conversations that hold something, or are behind."""
+    ticket = {"board": "bench", "ticket": "TK-6af3b5c804f6d34f6c07", "kind": "work", "state": "kept", "left_s": 611.4}
+    kept = api.LeaseRow(**ticket)
+    other = api.LeaseRow(**{**ticket, "ticket": "TK-000000000000000000ab", "left_s": 42.0})
+    paused = api.LeaseRow(**{**ticket, "state": "paused", "kind": "review"})
+    return [
+        seat(leases=[kept, other], lag=0, wakes=31, state="working"),
+        seat(seat="bench-r1", role="reviewer", leases=[paused], lag=12, conversation="c-000000000007", host="codex"),
+        seat(seat="bench-w2", lag=None, conversation="c-000000000008", delivery=None, state="idle"),
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_ps_shows_what_is_held_and_who_is_behind(width: int) -> None:
+    same_as(f"ctl_ps_held_{width}.txt", ps(api.Ps(seats=holding()), width))
+
+
+def test_ps_wide_cuts_nothing_and_leaves_nothing_out() -> None:
+    same_as("ctl_ps_wide.txt", ps(api.Ps(seats=[*holding(), *SEATS], version="0.1.0"), 40, wide=True))
 
 
 @pytest.mark.parametrize("width", [50, 60, 80, 100, 140])
@@ -119,6 +151,7 @@ def test_ended() -> None:
         "3m ago  bench-w1  bench  claude-code  20411  20419     2h  a2a_wait  the host ended",
     ]
     assert plain(ended(api.Ended(ended=[]))) == "No conversation has ended since this daemon started.\n"
+    assert plain(ended(api.Ended(ended=[]), of=2)).startswith("None of the 2 that ended is meant by these options.")
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

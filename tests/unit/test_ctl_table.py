@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pursersctl.render import PS_COLUMNS
+from pursersctl.render_ps import COLUMNS
 from pursersctl.table import Column, clean, cut, fit, table
 
 TWO = (Column("NAME", keep=2, least=5), Column("N", keep=1, right=True))
@@ -66,8 +66,8 @@ def test_a_name_cannot_steer_the_terminal(evil: str) -> None:
     assert clean(evil).isprintable()
 
 
-@given(st.lists(st.integers(1, 40), min_size=len(PS_COLUMNS), max_size=len(PS_COLUMNS)), st.integers(40, 200))
+@given(st.lists(st.integers(1, 40), min_size=len(COLUMNS), max_size=len(COLUMNS)), st.integers(40, 200))
 def test_a_table_is_never_wider_than_the_terminal(natural: list[int], width: int) -> None:
-    fitted, gap = fit(PS_COLUMNS, natural, width)
+    fitted, gap = fit(COLUMNS, natural, width)
     assert sum(fitted.values()) + gap * (len(fitted) - 1) <= width
     assert 0 in fitted
