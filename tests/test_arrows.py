@@ -84,6 +84,7 @@ CROSSING = {
         "pursersd",
         "pursersd.api",
         "pursersd.api.events",
+        "pursersd.api.measures",
         "pursersd.secret",
         # The stored doors belong to the user and not to the daemon: they are shown and forgotten without one.
         "pursersd.errors",

@@ -7,6 +7,7 @@ from pursers_shim.paths import Place
 from pursersctl import client, output
 from pursersctl.errors import CommandError, Failed
 from pursersd import api
+from pursersd.api.measures import DOWN
 
 
 def metrics(place: Place, file: str | None) -> None:
@@ -14,7 +15,7 @@ def metrics(place: Place, file: str | None) -> None:
     try:
         text = client.read(client.ask(place, "metrics"), api.Metrics).text
     except CommandError:
-        _put(api.DOWN, file)
+        _put(DOWN, file)
         raise
     _put(text, file)
 

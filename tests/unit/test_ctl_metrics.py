@@ -8,7 +8,7 @@ import pytest
 
 from pursersctl import metrics
 from pursersctl.errors import Failed
-from pursersd import api
+from pursersd.api.measures import DOWN
 from rig.daemon import Home
 from unit.ctl_daemon import ScriptedDaemon
 
@@ -30,7 +30,7 @@ def test_on_stdout(home: Home) -> None:
 
 def test_without_a_daemon_they_say_that(home: Home) -> None:
     done = home.ctl("metrics")
-    assert (done.returncode, done.stdout) == (3, api.DOWN)
+    assert (done.returncode, done.stdout) == (3, DOWN)
     assert "not running" in done.stderr
     assert list(home.folder.iterdir()) == []
 
@@ -44,7 +44,7 @@ def test_a_file_is_replaced_as_a_whole_and_says_when_the_daemon_has_gone(home: H
         assert (file.read_text(), collector.read()) == (TEXT, "old")
         assert file.stat().st_mode & 0o777 == 0o644
     assert home.ctl("metrics", "--file", "pursersd.prom").returncode == 3
-    assert file.read_text() == api.DOWN
+    assert file.read_text() == DOWN
     assert [path.name for path in home.folder.iterdir() if path.name.startswith(".")] == []
 
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from pursersd import api, metrics
+from pursersd.api.measures import DOWN
 from pursersd.rules.openmetrics import Family, Sample, text
 from pursersd.timings import Timings
 from unit import openmetrics
@@ -75,7 +76,7 @@ def test_of_a_daemon_that_did_nothing_yet() -> None:
 
 
 def test_what_is_said_of_no_daemon() -> None:
-    down, up = openmetrics.read(api.DOWN), openmetrics.read(full())
+    down, up = openmetrics.read(DOWN), openmetrics.read(full())
     assert down["pursersd_up"].samples == {("", ()): 0}
     assert up["pursersd_up"].samples == {("", ()): 1}
     assert down["pursersd_up"].help == up["pursersd_up"].help

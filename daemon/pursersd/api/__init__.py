@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from pursersd.api.measures import DOWN as DOWN
 from pursersd.api.measures import LatencyRow as LatencyRow
 from pursersd.api.measures import Metrics as Metrics
 
