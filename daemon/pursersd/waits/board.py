@@ -90,15 +90,6 @@ class BoardWait(Watched):
         """Whether there is something to take."""
         return bool(self._unjudged) or self.waiter.has_arrived
 
-    @property
-    def lag(self) -> int | None:
-        """How many journal entries it is behind the newest one that anybody here has read of; None before its entry.
-
-        Not all of them need concern it. It goes on after the wait, as long as others read.
-        """
-        head = self.feed.catchup.head_of(self.name)
-        return max(0, head - max(self.cursor, self.waiter.cursor)) if self.entered and head is not None else None
-
     async def enter(self) -> list[Event]:
         """Read the history after the caller's cursor and the open work; returns what concerns the caller.
 
