@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pursers_shim import __version__
-from pursersctl import client, completion, doctor_command, doors, manual, output, seeing, sweep_command
+from pursersctl import client, completion, doctor_command, doors, hosts, manual, output, seeing, sweep_command
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.reap import reap
 from pursersctl.stats import stats
@@ -225,6 +225,7 @@ def forget_command(
 
 doctor_command.command_of(app)
 sweep_command.command_of(app)
+app.add_typer(hosts.app, name="hosts")
 completion.add(app)
 manual.add(app)
 

@@ -43,7 +43,9 @@ class Known:
     shapes: tuple[Shape, ...] = (PLAIN,)
     """The one that we write first, then those that it reads as well."""
     always: Mapping[str, Any] = field(default_factory=dict)
-    """Fields without which it refuses an entry."""
+    """Fields that say what kind of entry it is."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Fields without which it ends a call sooner than `PURSERS_HOST` promises."""
     needs: Mapping[str, Any] = field(default_factory=dict)
     """Fields that let it wait for our tools and call them without asking; `--plain` leaves them out."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +70,6 @@ PASSED_BY_CODEX = (
     "ONBOARD_AGENT_INSTANCE",
     "PURSERS_ROLE",
     "XDG_STATE_HOME",
-    "XDG_CONFIG_HOME",
 )
 """Codex passes HOME, PATH, LANG, SHELL, TERM and nothing else unless its entry names it. Names only, no values."""
 
@@ -101,11 +102,11 @@ HOSTS: tuple[Known, ...] = (
         format="toml",
         container=("mcp_servers",),
         programs=("codex",),
+        limits={"tool_timeout_sec": 620},
         needs={
             "required": True,
             "default_tools_approval_mode": "approve",
             "supports_parallel_tool_calls": True,
-            "tool_timeout_sec": 620,
             "env_vars": list(PASSED_BY_CODEX),
         },
         env={"PURSERS_HOST": "codex"},
@@ -117,7 +118,7 @@ HOSTS: tuple[Known, ...] = (
         format="json",
         container=("mcpServers",),
         programs=("gemini",),
-        needs={"timeout": 620_000, "trust": True},
+        needs={"trust": True},
         env={"PURSERS_HOST": "gemini-cli", "PURSERS_HOST_TIMEOUT_S": "600"},
         project=".gemini/settings.json",
     ),
@@ -128,7 +129,7 @@ HOSTS: tuple[Known, ...] = (
         container=("context_servers",),
         programs=("zed", "zeditor", "zedit"),
         shapes=(PLAIN, NESTED),
-        needs={"timeout": 600},
+        limits={"timeout": 600},
         env={"PURSERS_HOST": "zed"},
         project=".zed/settings.json",
     ),
@@ -140,7 +141,7 @@ HOSTS: tuple[Known, ...] = (
         programs=("goose",),
         shapes=(Shape(("cmd",), ("args",), ("envs",)),),
         always={"enabled": True, "type": "stdio", "description": "Work on a Pursers board"},
-        needs={"timeout": 300},
+        limits={"timeout": 300},
         env={"PURSERS_HOST": "goose"},
     ),
     Known(
@@ -170,7 +171,7 @@ HOSTS: tuple[Known, ...] = (
         programs=("opencode",),
         shapes=(Shape(("command",), None, ("environment",)),),
         always={"type": "local", "enabled": True},
-        needs={"timeout": 300_000},
+        limits={"timeout": 300_000},
         env={"PURSERS_HOST": "opencode"},
         project="opencode.json",
     ),

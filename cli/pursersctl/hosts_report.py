@@ -6,8 +6,8 @@ import msgspec
 
 from pursersd.api import SCHEMA
 
-Kind = Literal["shim", "bridge", "other", "unreadable"]
-"""What an entry starts: our shim, pursers-wait-bridge, something else under our name, or nobody can tell."""
+Kind = Literal["shim", "bridge", "other"]
+"""What an entry starts: our shim, pursers-wait-bridge, or something else that has our name."""
 
 Scope = Literal["user", "project", "local"]
 """For whom an entry counts: this user everywhere, whoever works in this folder, this user in this folder."""
@@ -19,8 +19,10 @@ class HostProblem(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with a configuration, and what to do about it."""
 
     code: str
-    """Stable: unreadable, broken, read_only, command_missing, command_relative, old_entry, shadowed, disabled,
-    secret_in_environment, needs_missing, other_entry."""
+    """Stable: unreadable, broken, too_clever, command_missing, command_relative, bridge, duplicate, disabled,
+    secret_in_environment, needs_missing."""
+    severity: Literal["warn", "fail"]
+    """`fail` where conversations of this host cannot work, or nobody can tell."""
     text: str
     action: str
     """The next command, or what to change by hand."""
