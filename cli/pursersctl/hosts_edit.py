@@ -48,6 +48,11 @@ def changed(kind: Format, text: str, edits: list[Edit]) -> str:
     return text
 
 
+def outermost_missing(data: Any, keys: Path) -> Path:
+    """The first part of `keys` at which there is nothing: what would be made for a value there."""
+    return next((keys[:depth] for depth in range(1, len(keys) + 1) if at(data, keys[:depth]) is None), keys)
+
+
 def is_without(kind: Format, text: str, data: Any, keys: Path) -> bool:
     """Whether a text holds `data` without what stands at `keys`, and perhaps without the objects that are empty then."""
     try:
@@ -55,6 +60,11 @@ def is_without(kind: Format, text: str, data: Any, keys: Path) -> bool:
     except (Broken, TooClever):
         return False
     return at(found, keys) is None and _pruned(found, keys) == _pruned(data, keys)
+
+
+def is_hollow(value: Any) -> bool:
+    """Whether there is nothing but empty objects within one another."""
+    return isinstance(value, dict) and all(is_hollow(inner) for inner in value.values())
 
 
 def _pruned(data: Any, keys: Path) -> Any:

@@ -127,8 +127,9 @@ def read_bytes(path: Path) -> bytes | None:
 
 def _data(path: Path) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe is no reason to wait
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(0, "it is no regular file")
             data = file.read(SIZE_LIMIT + 1)
     except FileNotFoundError:

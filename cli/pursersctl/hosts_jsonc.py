@@ -265,8 +265,9 @@ def _cut(text: str, parsed: Parsed, node: Node, member: Member) -> str:
     while text[start - 1] in " \t\r\n":
         start -= 1
     comma = member.comma if member.comma is not None else members[index - 1].comma if index else None
-    rest = end if comma is None or comma < start else comma + 1
-    if any(first < start <= last for first, last in parsed.line_comments) and not _ends_line(text, rest):
+    follows = comma is not None and comma >= end and not text[end:comma].strip()
+    in_comment = any(first < start <= last for first, last in parsed.line_comments)
+    if in_comment and not _ends_line(text, comma + 1 if comma is not None and follows else end):
         start = text.index("\n", start) + 1  # the end of that line belongs to the comment
     cuts = [(start, end)] if comma is None else sorted([(start, end), (comma, comma + 1)])
     for first, last in reversed(cuts):

@@ -38,6 +38,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The file as it was; None if there was none."""
     undo: list[Step]
     """What brings back the values as they were."""
+    top: tuple[str, ...] = ()
+    """The outermost object that was made for the entry; it goes with the entry if nothing else is in it then."""
     inserted: str | None = None
     """The text that was added in one place, if nothing else happened to the file."""
     folders: list[str] = []

@@ -57,6 +57,10 @@ def read(known: Known, place: Place) -> Target:
         ) from None
     if not isinstance(data, dict):
         raise Unusable(f"{place.path} holds no object.", "Move it away, then try again.", code="broken")
+    servers = hosts_edit.at(data, place.container)
+    if servers is not None and not isinstance(servers, dict):
+        text = f"{place.path}: {'.'.join(place.container)} is no object, or in a form that is not understood."
+        raise Unusable(text, "Change it by hand; docs/hosts.md shows how the entry looks.", code="too_clever")
     return Target(known, place, file, data)
 
 

@@ -50,7 +50,7 @@ def put(text: str, keys: Keys, value: Any) -> str:
     if isinstance(value, dict) and not (isinstance(parent, dict) and keys[-1] in parent):
         if _allows_table(text, keys):
             new = "".join(_tables(keys, value)).replace("\n", end)
-            return text + new if not text.strip() else _lined(text) + end + new
+            return _lined(text) + (end if text.strip() else "") + new
     elif parent is not None and not isinstance(value, dict):
         for found in statements:
             if found.keys == keys and not found.header:

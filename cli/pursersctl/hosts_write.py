@@ -62,6 +62,7 @@ def noted(
             after=after,
             copy=copy,
             undo=[Step(edit.keys, edit.value, edit.gone) for edit in undo],
+            top=hosts_edit.outermost_missing(target.data, target.keys(name)),
             inserted=inserted,
             folders=[str(folder) for folder in folders],
         )
@@ -124,4 +125,8 @@ def _without(target: Target, record: Record | None, name: str) -> str:
         cut = text.replace(record.inserted, "")
         if hosts_edit.is_without(target.known.format, cut, target.data, keys):
             return cut
-    return target.changed([Edit(keys, gone=True)], BY_HAND)
+    text = target.changed([Edit(keys, gone=True)], BY_HAND)
+    left = hosts_edit.load(target.known.format, text)
+    if record and record.top != keys and hosts_edit.is_hollow(hosts_edit.at(left, record.top)):
+        text = target.changed([Edit(keys, gone=True), Edit(record.top, gone=True)], BY_HAND)
+    return text

@@ -28,7 +28,7 @@ class _Item:
     first: int
     """The line of the key."""
     last: int
-    """Behind the last line that belongs to it; blank lines and comments at its end do not."""
+    """Behind the last line that belongs to it; blank lines and comments at its end that are indented as the key do not."""
     colon: int
     """Behind the colon on that line."""
     rest: str
@@ -116,9 +116,11 @@ def _items(lines: list[str], first: int, last: int, indent: int) -> list[_Item]:
     found: list[_Item] = []
     for number in range(first, last):
         line = lines[number]
-        if not _says(line):
-            continue
         depth = _depth(line)
+        if not _says(line):
+            if found and depth > indent and line.strip():  # may be the end of a text
+                found[-1] = replace(found[-1], last=number + 1)
+            continue
         if line[depth] == "\t":
             raise TooClever(f"line {number + 1}: a tab where YAML wants blanks")
         if found and (depth > indent or (depth == indent and line[depth:].startswith(("- ", "-\n", "-\r")))):
@@ -145,17 +147,19 @@ def _value(lines: list[str], item: _Item, levels: int) -> Any:
     if depth is None:
         return {} if levels and item.rest in _EMPTY else item.rest
     if item.rest:
-        return item.rest + "\n" + "".join(inner)
+        text = item.rest + "\n" + "".join(inner)
+        # Of a text that keeps its last line end, it is part of the value.
+        return text if item.rest[0] in "|>" and "-" not in item.rest else text.rstrip("\r\n")
     if all(line.lstrip(" ").startswith("-") for line in inner if _says(line)):
         return [_scalar(_uncommented(line.strip()[1:])) for line in inner if _says(line)]
     if levels < 0:
-        return "".join(inner)
+        return "".join(inner).rstrip("\r\n")
     try:
         return {
             below.key: _value(lines, below, levels - 1) for below in _items(lines, item.first + 1, item.last, depth)
         }
     except (Broken, TooClever):
-        return "".join(inner)
+        return "".join(inner).rstrip("\r\n")
 
 
 def _uncommented(text: str) -> str:
