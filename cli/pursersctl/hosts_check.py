@@ -36,7 +36,9 @@ def _row(known: Known, machine: Machine) -> HostRow:
         found=next((kind for kind in ORDER if kind in kinds), "none"),
         command_exists=all(entry.command_exists for entry in entries),
         files=files,
-        problems=[problem for file in files for problem in file.problems],
+        problems=list(
+            dict.fromkeys(problem for file in files for problem in file.problems)
+        ),  # a file may be in two scopes
     )
 
 

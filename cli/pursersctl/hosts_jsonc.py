@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from pursersctl.hosts_known import Extra
 from pursersctl.hosts_text import Broken, TooClever, indentation, newline, position
 
 DEPTH_LIMIT = 200
@@ -51,8 +52,8 @@ class _Parser:
     text: str
     at: int = 0
     depth: int = 0
-    strict: bool = True
-    """Whether nothing was found so far that JSON does not have."""
+    extras: set[Extra] = field(default_factory=set)
+    """What was found so far that JSON does not have."""
     line_comments: list[tuple[int, int]] = field(default_factory=list)
     """Where those begin and end that last to the end of their line."""
 
@@ -68,7 +69,7 @@ class _Parser:
             found = _COMMENT.match(self.text, self.at)
             if not found:
                 raise self.broken("a comment has no end")
-            self.strict = False
+            self.extras.add("comment")
             if found[0].startswith("//"):
                 self.line_comments.append(found.span())
             self.at = found.end()
@@ -132,7 +133,7 @@ class _Parser:
         where = self.at
         self.at += 1
         if self.peek() == end:
-            self.strict = False
+            self.extras.add("trailing comma")
         return where
 
     def string(self) -> str:
@@ -164,8 +165,7 @@ class Parsed:
     """A text that was understood."""
 
     root: Node
-    strict: bool
-    """Whether it is JSON without comments and trailing commas."""
+    extras: set[Extra]
     line_comments: list[tuple[int, int]]
 
 
@@ -175,7 +175,7 @@ def parse(text: str) -> Parsed:
     node = parser.node()
     if parser.peek():
         raise parser.broken("something follows the end")
-    return Parsed(node, parser.strict, parser.line_comments)
+    return Parsed(node, parser.extras, parser.line_comments)
 
 
 def load(text: str) -> Any:
@@ -183,9 +183,9 @@ def load(text: str) -> Any:
     return parse(text).root.value if text.strip() else {}
 
 
-def is_strict(text: str) -> bool:
-    """Whether a text that `load` takes is JSON without comments and trailing commas."""
-    return not text.strip() or parse(text).strict
+def extras(text: str) -> set[Extra]:
+    """What stands in a text, which `load` takes, that JSON does not have."""
+    return parse(text).extras if text.strip() else set()
 
 
 def put(text: str, keys: tuple[str, ...], value: Any) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Format = Literal["json", "toml", "yaml"]
+Extra = Literal["comment", "trailing comma", "byte order mark"]
+"""What JSON does not have, and some hosts allow."""
 Path = tuple[str, ...]
 """The keys from the top of a file down to a value."""
 
@@ -54,8 +56,8 @@ class Known:
     """Its file in a project's folder; None if it has none."""
     own_entries: bool = False
     """Whether it keeps entries of one user for one folder (Claude Code's scope `local`)."""
-    strict_json: bool = False
-    """Whether comments and trailing commas are errors to it."""
+    refuses: frozenset[Extra] = frozenset()
+    """What it does not read in its JSON, as far as that was tried."""
 
 
 PASSED_BY_CODEX = (
@@ -85,7 +87,7 @@ HOSTS: tuple[Known, ...] = (
         env={"PURSERS_HOST": "claude-code"},
         project=".mcp.json",
         own_entries=True,
-        strict_json=True,
+        refuses=frozenset({"comment", "trailing comma"}),
     ),
     Known(
         name="claude-desktop",
@@ -94,7 +96,6 @@ HOSTS: tuple[Known, ...] = (
         container=("mcpServers",),
         programs=("claude-desktop",),
         env={"PURSERS_HOST": "claude-desktop"},
-        strict_json=True,
     ),
     Known(
         name="codex",
@@ -121,6 +122,7 @@ HOSTS: tuple[Known, ...] = (
         needs={"trust": True},
         env={"PURSERS_HOST": "gemini-cli", "PURSERS_HOST_TIMEOUT_S": "600"},
         project=".gemini/settings.json",
+        refuses=frozenset({"trailing comma", "byte order mark"}),
     ),
     Known(
         name="zed",

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pursersctl import hosts_edit, hosts_entry, hosts_files, hosts_places
+from pursersctl import hosts_edit, hosts_entry, hosts_files, hosts_jsonc, hosts_places
 from pursersctl.errors import Failed
 from pursersctl.hosts_edit import Edit
 from pursersctl.hosts_files import ConfigFile, Unusable
-from pursersctl.hosts_known import Known, Path
+from pursersctl.hosts_known import Extra, Known, Path
 from pursersctl.hosts_places import Machine, Place
 from pursersctl.hosts_report import Scope
 from pursersctl.hosts_text import Broken, TooClever
@@ -55,6 +55,9 @@ def read(known: Known, place: Place) -> Target:
         raise Unusable(
             f"{place.path} is not understood: {error}.", f"Repair it; {known.title} has to read it, too.", code=code
         ) from None
+    if extra := _refused(known, file):
+        text = f"{place.path} has a {extra}, which {known.title} does not read."
+        raise Unusable(text, "Take it out, then try again.", code="broken")
     if not isinstance(data, dict):
         raise Unusable(f"{place.path} holds no object.", "Move it away, then try again.", code="broken")
     servers = hosts_edit.at(data, place.container)
@@ -62,6 +65,14 @@ def read(known: Known, place: Place) -> Target:
         text = f"{place.path}: {'.'.join(place.container)} is no object, or in a form that is not understood."
         raise Unusable(text, "Change it by hand; docs/hosts.md shows how the entry looks.", code="too_clever")
     return Target(known, place, file, data)
+
+
+def _refused(known: Known, file: ConfigFile) -> Extra | None:
+    """What the host does not read in this file. Claude Code puts a new file in the place of such a one."""
+    if not known.refuses:
+        return None
+    found = hosts_jsonc.extras(file.text) | ({"byte order mark"} if file.mark else set())
+    return next((extra for extra in sorted(known.refuses) if extra in found), None)
 
 
 def find(known: Known, machine: Machine, scope: Scope, name: str | None) -> Target:

@@ -57,7 +57,7 @@ def add(wish: Wish) -> HostChange:
     edits = {name: [Edit(target.keys(name), entry)]}
     change = _change(wish, target, [EntryChange(entry=name, action="added", fields=fields)], _notes(wish, target))
     argv = hosts_claude.command(known, wish.machine, wish.scope, name, entry)
-    if argv is None:
+    if argv is None or (target.file.exists and not target.file.text.strip()):  # blank: broken to Claude Code
         return _written(wish, target, change, edits, "added")
     target.changed(
         edits[name], hosts_write.BY_HAND

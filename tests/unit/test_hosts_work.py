@@ -506,6 +506,14 @@ def test_the_command_is_not_given_a_broken_file(desk: Desk) -> None:
     assert file.read_text() == "{"
 
 
+def test_the_command_is_not_given_a_blank_file(desk: Desk) -> None:
+    claude(desk, "works")
+    file = desk.write("claude-code", "\n")
+    assert hosts_work.add(desk.wish("claude-code")).through == "file"
+    hosts_work.remove(desk.wish("claude-code"))
+    assert file.read_text() == "\n"
+
+
 def test_a_projects_file_is_never_given_to_the_command(desk: Desk) -> None:
     claude(desk, "fails")
     path = desk.write("claude-code", '{"mcpServers": {  }}', scope="project")
