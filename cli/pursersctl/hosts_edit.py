@@ -80,8 +80,11 @@ def undone(data: Any, edits: list[Edit]) -> list[Edit]:
     """The edits that bring back what `data` holds now, in the order in which they must be made."""
     back: list[Edit] = []
     for edit in edits:
-        value, keys = at(data, edit.keys), edit.keys
-        back.insert(0, Edit(keys, gone=True) if value is None else Edit(keys, value))
+        value = at(data, edit.keys)
+        if value is None:
+            back.insert(0, Edit(outermost_missing(data, edit.keys), gone=True))
+        else:
+            back.insert(0, Edit(edit.keys, value))
         data = _applied(data, edit)
     return back
 

@@ -509,7 +509,8 @@ def test_the_command_is_not_given_a_broken_file(desk: Desk) -> None:
 def test_the_command_is_not_given_a_blank_file(desk: Desk) -> None:
     claude(desk, "works")
     file = desk.write("claude-code", "\n")
-    assert hosts_work.add(desk.wish("claude-code")).through == "file"
+    told = hosts_work.add(desk.wish("claude-code"))
+    assert (told.through, len(told.notes)) == ("file", 1), "not tried"
     hosts_work.remove(desk.wish("claude-code"))
     assert file.read_text() == "\n"
 
@@ -519,6 +520,7 @@ def test_a_projects_file_is_never_given_to_the_command(desk: Desk) -> None:
     path = desk.write("claude-code", '{"mcpServers": {  }}', scope="project")
     told = hosts_work.add(desk.wish("claude-code", scope="project"))
     assert told.through == "file"
+    assert not any("did not work" in note for note in told.notes), "not tried"
     hosts_work.remove(desk.wish("claude-code", scope="project"))
     assert path.read_text() == '{"mcpServers": {  }}'
 

@@ -135,6 +135,12 @@ def test_forms_that_it_does_not_edit_are_refused(text: str) -> None:
         put(text, KEYS, VALUE)
 
 
+def test_the_end_of_a_text_may_look_like_a_comment() -> None:
+    text = "extensions:\n developer: |\n   a\n\n   # text\nb: 1\n"
+    assert put(text, KEYS, {"cmd": "/x"}) == text.replace("b: 1", " pursers:\n   cmd: /x\nb: 1")
+    assert drop(text, ("extensions", "developer")) == "extensions: {}\nb: 1\n"
+
+
 def test_how_it_looks() -> None:
     assert put(
         "a: 1\nextensions:\n    b:\n        cmd: c\nd: 2\n", KEYS, {"cmd": "/x", "args": ["-y"], "envs": {}}
