@@ -90,7 +90,7 @@ def remove(wish: Wish) -> HostChange:
     hosts_files.check_writable(target.file)
     if wish.dry_run:
         return change
-    return _replaced(change, backup=hosts_write.entry_removed(target, wish.records, name).copy)
+    return _replaced(change, backup=hosts_write.entry_removed(target, wish.records, name))
 
 
 def migrate(wish: Wish) -> HostChange:
@@ -134,7 +134,7 @@ def restore(wish: Wish) -> HostChange:
     hosts_files.check_writable(target.file)
     if wish.dry_run:
         return change
-    return _replaced(change, backup=hosts_write.restored(target, wish.records, changes).copy)
+    return _replaced(change, backup=hosts_write.restored(target, wish.records, changes))
 
 
 def _update(wish: Wish, target: Target, name: str, raw: Any, shim: str) -> HostChange:
@@ -172,7 +172,7 @@ def _written(wish: Wish, target: Target, change: HostChange, edits: dict[str, li
     hosts_files.check_writable(target.file)
     if wish.dry_run:
         return change
-    return _replaced(change, backup=hosts_write.edits_written(target, wish.records, edits, action).copy)
+    return _replaced(change, backup=hosts_write.edits_written(target, wish.records, edits, action))
 
 
 def _by_command(
@@ -195,8 +195,7 @@ def _by_command(
     if missing:
         text = now.changed(missing, hosts_write.BY_HAND)
         hosts_files.replace(now.file, now.file.encoded(text), mode=hosts_files.NEW_MODE[wish.scope])
-    undo = hosts_edit.undone(target.data, [edit])
-    hosts_write.noted(target, wish.records, name, "added", text, copy, undo, [])
+    wish.records.put(hosts_write.record(target, name, "added", [edit], text, copy, []))
     return _replaced(change, through="command", backup=copy)
 
 

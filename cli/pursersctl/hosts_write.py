@@ -1,6 +1,8 @@
-"""Write a changed configuration, with a copy of what was there and a record of what was done."""
+"""Write a changed configuration, with a copy of what was there and a record of what was done.
 
-from dataclasses import dataclass
+What writes returns where the copy lies, None if there was no file. It raises Unusable; the file is then as it was.
+"""
+
 from pathlib import Path
 
 import msgspec
@@ -13,120 +15,100 @@ from pursersctl.hosts_target import Target
 BY_HAND = "Change it by hand; docs/hosts.md shows how the entry looks."
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What a write left behind."""
-
-    copy: str | None
-    """The file as it was."""
-
-
-def edits_written(target: Target, records: Records, edits: dict[str, list[Edit]], action: str) -> Written:
-    """Make the edits of these entries in one write. Raises Unusable; nothing has changed then."""
+def edits_written(target: Target, records: Records, edits: dict[str, list[Edit]], action: str) -> str | None:
+    """Make the edits of these entries in one write."""
     text = target.changed([edit for of_entry in edits.values() for edit in of_entry], BY_HAND)
     hosts_files.check_writable(target.file)
     copy = records.keep(target.file)
-    data = target.file.encoded(text)
-    folders = hosts_files.replace(target.file, data, mode=hosts_files.NEW_MODE[target.place.scope])
+    made = _replace(target, target.file.encoded(text))
     for name, of_entry in edits.items():
-        undo = hosts_edit.undone(target.data, of_entry)
-        noted(target, records, name, action, text, copy, undo, folders)
-    return Written(copy)
+        if action == "updated":
+            _note_update(target, records, name, text)
+        else:
+            records.put(record(target, name, action, of_entry, text, copy, made))
+    return copy
 
 
-def noted(
-    target: Target,
-    records: Records,
-    name: str,
-    action: str,
-    text: str,
-    copy: str | None,
-    undo: list[Edit],
-    folders: list[Path],
-) -> None:
-    """Keep what is needed to undo that an entry was added, updated or migrated; `text` is what the file holds now."""
-    before, after = target.file, hosts_records.digest(target.file.encoded(text))
-    old = records.find(before.path, target.keys(name))
-    inserted = hosts_records.insertion(before.text, text) if before.exists else None
-    if action == "updated":
-        if old is None or before.data is None:
-            return
-        untouched = hosts_records.digest(before.data) == old.after
-        records.put(_updated(old, after if untouched else "", text))
-        return
-    records.put(
-        Record(
-            action=action,
-            file=str(before.path),
-            keys=target.keys(name),
-            after=after,
-            copy=copy,
-            undo=[Step(edit.keys, edit.value, edit.gone) for edit in undo],
-            top=hosts_edit.outermost_missing(target.data, target.keys(name)),
-            inserted=inserted,
-            folders=[str(folder) for folder in folders],
-        )
+def record(
+    target: Target, name: str, action: str, edits: list[Edit], text: str, copy: str | None, made: list[Path]
+) -> Record:
+    """What is needed to undo these edits of an entry. `text`: what the file holds now; `made`: the folders that are new."""
+    before = target.file
+    return Record(
+        action=action,
+        file=str(before.path),
+        keys=target.keys(name),
+        after=hosts_records.digest(before.encoded(text)),
+        copy=copy,
+        undo=[Step(edit.keys, edit.value, edit.gone) for edit in hosts_edit.undone(target.data, edits)],
+        top=hosts_edit.outermost_missing(target.data, target.keys(name)),
+        inserted=hosts_records.insertion(before.text, text) if before.exists else None,
+        folders=[str(folder) for folder in made],
     )
 
 
-def _updated(old: Record, after: str, text: str) -> Record:
-    """The record of an addition, after the entry was changed again."""
-    inserted = None
-    if after and old.copy and Path(old.copy).exists():
-        inserted = hosts_records.insertion(hosts_files.read(Path(old.copy)).text, text)
-    return msgspec.structs.replace(old, after=after, inserted=inserted)
-
-
-def entry_removed(target: Target, records: Records, name: str) -> Written:
+def entry_removed(target: Target, records: Records, name: str) -> str | None:
     """Remove an entry: exactly what `add` did if it can be told, else the entry with its comma or its lines."""
-    record = records.find(target.file.path, target.keys(name))
+    added = records.find(target.file.path, target.keys(name))
+    whole = added is not None and added.action == "added" and _is_untouched(target, added)
     copy = records.keep(target.file)
-    data = _before(target, record) if record and record.action == "added" else None
-    if data is None and record and record.action == "added" and record.copy is None and _untouched(target, record):
+    if added and whole and added.copy is None:
         hosts_files.check_writable(target.file)
-        hosts_files.remove(target.file, [Path(folder) for folder in record.folders])
+        hosts_files.remove(target.file, [Path(folder) for folder in added.folders])
     else:
-        if data is None:
-            data = target.file.encoded(_without(target, record, name))
-        hosts_files.replace(target.file, data, mode=hosts_files.NEW_MODE[target.place.scope])
-    if record:
-        records.forget(record)
-    return Written(copy)
+        before = hosts_files.read_bytes(Path(added.copy)) if added and whole and added.copy else None
+        _replace(target, before if before is not None else target.file.encoded(_without(target, added, name)))
+    if added:
+        records.forget(added)
+    return copy
 
 
-def restored(target: Target, records: Records, changes: list[Record]) -> Written:
+def restored(target: Target, records: Records, changes: list[Record]) -> str | None:
     """Undo migrations: the file as it was if nothing else happened to it, else the values that changed."""
     copy = records.keep(target.file)
-    data = _before(target, changes[0])
-    if data is None or {change.after for change in changes} != {changes[0].after}:
+    first, before = changes[0], None
+    if first.copy and all(_is_untouched(target, change) and change.copy == first.copy for change in changes):
+        before = hosts_files.read_bytes(Path(first.copy))
+    if before is None:
         edits = [edit for change in changes for edit in change.edits()]
-        data = target.file.encoded(target.changed(edits, BY_HAND))
-    hosts_files.replace(target.file, data, mode=hosts_files.NEW_MODE[target.place.scope])
+        before = target.file.encoded(target.changed(edits, BY_HAND))
+    _replace(target, before)
     for change in changes:
         records.forget(change)
-    return Written(copy)
+    return copy
 
 
-def _untouched(target: Target, record: Record) -> bool:
-    return target.file.data is not None and hosts_records.digest(target.file.data) == record.after
+def _replace(target: Target, data: bytes) -> list[Path]:
+    return hosts_files.replace(target.file, data, mode=hosts_files.NEW_MODE[target.place.scope])
 
 
-def _before(target: Target, record: Record) -> bytes | None:
-    """The file as it was before a change, if it is as the change left it and the copy is still there."""
-    if not record.copy or not _untouched(target, record):
-        return None
-    return hosts_files.read_bytes(Path(record.copy))
+def _note_update(target: Target, records: Records, name: str, text: str) -> None:
+    """The record of an addition, after the entry was changed again; what others changed in between cannot be undone."""
+    old = records.find(target.file.path, target.keys(name))
+    if old is None:
+        return
+    after, inserted = "", None
+    if _is_untouched(target, old):
+        after = hosts_records.digest(target.file.encoded(text))
+        if old.copy and Path(old.copy).exists():
+            inserted = hosts_records.insertion(hosts_files.read(Path(old.copy)).text, text)
+    records.put(msgspec.structs.replace(old, after=after, inserted=inserted))
 
 
-def _without(target: Target, record: Record | None, name: str) -> str:
+def _is_untouched(target: Target, change: Record) -> bool:
+    """Whether the file is as a change left it."""
+    return target.file.data is not None and hosts_records.digest(target.file.data) == change.after
+
+
+def _without(target: Target, added: Record | None, name: str) -> str:
     """The text without an entry; what was inserted is cut if it still stands there as it was."""
     keys, text = target.keys(name), target.file.text
-    if record and record.inserted and text.count(record.inserted) == 1:
-        cut = text.replace(record.inserted, "")
+    if added and added.inserted and text.count(added.inserted) == 1:
+        cut = text.replace(added.inserted, "")
         if hosts_edit.is_without(target.known.format, cut, target.data, keys):
             return cut
-    text = target.changed([Edit(keys, gone=True)], BY_HAND)
-    left = hosts_edit.load(target.known.format, text)
-    if record and record.top != keys and hosts_edit.is_hollow(hosts_edit.at(left, record.top)):
-        text = target.changed([Edit(keys, gone=True), Edit(record.top, gone=True)], BY_HAND)
-    return text
+    edits = [Edit(keys, gone=True)]
+    left = hosts_edit.load(target.known.format, target.changed(edits, BY_HAND))
+    if added and added.top != keys and hosts_edit.is_hollow(hosts_edit.at(left, added.top)):
+        edits.append(Edit(added.top, gone=True))
+    return target.changed(edits, BY_HAND)
