@@ -83,8 +83,7 @@ def _path(file: HostFile) -> Span:
 
 def _entry(answer: HostChange, entry: EntryChange, width: int) -> list[Line]:
     if entry.action == "unchanged":
-        said = "is right already" if answer.notes or entry.fields else "is as it should be"
-        return [((clean(entry.entry), "bold"), (f" {said}: nothing was changed", ""))]
+        return [((clean(entry.entry), "bold"), (": nothing was changed", ""))]
     word = PLANNED[entry.action] if answer.dry_run else entry.action
     through = f" by {answer.host}'s own command" if answer.through == "command" else ""
     head: Line = (

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pursersctl import hosts_edit, hosts_entry, hosts_files, hosts_jsonc, hosts_places
-from pursersctl.errors import Failed
 from pursersctl.hosts_edit import Edit
 from pursersctl.hosts_files import ConfigFile, Unusable
 from pursersctl.hosts_known import Extra, Known, Path
@@ -76,14 +75,11 @@ def _refused(known: Known, file: ConfigFile) -> Extra | None:
 
 
 def find(known: Known, machine: Machine, scope: Scope, name: str | None) -> Target:
-    """The file to change in a scope: of several the one that has the entry, or any of ours, else the first.
+    """The file to change in a scope that the host has: of several the one that has the entry, or any of ours, else the first.
 
-    Raises Failed for a scope that the host does not have, and Unusable as `read`.
+    Raises Unusable as `read`.
     """
     candidates = [place for place in hosts_places.places(known, machine) if place.scope == scope]
-    if not candidates:
-        have = ", ".join(hosts_places.scopes(known))
-        raise Failed(f"{known.title} has no scope {scope}. Use one of: {have}", code="no_scope")
     targets = [read(known, place) for place in candidates]
     having = [target for target in targets if (name in target.servers if name else target.ours())]
     return (having or targets)[0]

@@ -73,7 +73,8 @@ def remove(wish: Wish) -> HostChange:
     shims = [name for name, entry in target.ours().items() if entry.kind == "shim"]
     names = shims if wish.entry is None else [name for name in target.servers if name == wish.entry]
     if not names:
-        return _change(wish, target, [EntryChange(entry=wish.entry or ENTRY, action="unchanged", fields=[])], [])
+        nothing = EntryChange(entry=wish.entry or ENTRY, action="unchanged", fields=[])
+        return _change(wish, target, [nothing], ["There is no such entry of the shim."])
     if names[0] not in shims:
         text = f"{names[0]} in {target.place.path} does not start the shim. Nothing was changed."
         raise Failed(text, code="other_entry")
@@ -149,7 +150,7 @@ def _update(wish: Wish, target: Target, name: str, raw: Any, shim: str) -> HostC
     puts = _refitted(wish, target, name, entry)
     fields = [_field_change(target, name, put) for put in puts]
     action = EntryChange(entry=name, action="updated" if puts else "unchanged", fields=fields)
-    change = _change(wish, target, [action], _notes(wish, target) if puts else [])
+    change = _change(wish, target, [action], _notes(wish, target) if puts else ["It is right already."])
     if not puts:
         return change
     edits = {name: [Edit((*target.keys(name), *put.keys), put.value) for put in puts]}

@@ -85,6 +85,17 @@ def test_add_and_remove(home: Home) -> None:
     assert home.daemons() == []
 
 
+def test_where_there_is_nothing_to_do(home: Home) -> None:
+    done = home.ctl("hosts", "remove", "cursor")
+    assert done.returncode == 0
+    assert (
+        done.stdout
+        == f"pursers: nothing was changed\n  file           {cursor(home)}\n  There is no such entry of the shim.\n"
+    )
+    home.ctl("hosts", "add", "cursor")
+    assert "It is right already." in home.ctl("hosts", "add", "cursor").stdout
+
+
 def test_the_json_is_what_the_docs_say(home: Home) -> None:
     done = home.ctl("hosts", "list", "--json", PATH=str(home.folder))
     found = msgspec.json.decode(done.stdout, type=HostList, strict=True)

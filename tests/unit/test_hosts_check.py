@@ -185,7 +185,7 @@ def test_an_entry_that_is_switched_off(desk: Desk, extra: dict[str, bool]) -> No
 def test_a_credential_in_the_file(desk: Desk, name: str, value: str, found: bool) -> None:
     row = cursor(desk, {"command": desk.machine.shim(), "env": {name: value}})
     assert codes(row) == (["secret_in_environment"] if found else [])
-    assert value == "x" or value not in repr(row)
+    assert len(value) < 8 or value not in repr(row)
 
 
 def test_what_the_host_needs_is_missing(desk: Desk) -> None:

@@ -53,7 +53,7 @@ def bridge(desk: Desk, host: str, command: str, args: list[str], env: dict[str, 
 
 ENV = {
     "ONBOARD_CENTRAL_URL": "http://127.0.0.1:8766/mcp",
-    "ONBOARD_CENTRAL_TOKEN": "tok $x ${y}",
+    "ONBOARD_CENTRAL_TOKEN": "the-value-itself $x ${y}",
     "PURSERS_ROLE": "worker",
 }
 
@@ -342,7 +342,7 @@ def test_migrate_keeps_the_environment(desk: Desk, shim: str, host: str, command
     assert (entry.get("command") or entry["cmd"]) in (shim, [shim])
     assert not entry.get("args")
     assert set(BY_NAME[host].needs) <= set(entry)
-    assert "tok" not in repr(told), "values are not shown"
+    assert "the-value-itself" not in repr(told), "values are not shown"
     assert any("ONBOARD_CENTRAL_TOKEN stays in the file" in note for note in told.notes)
     hosts_work.restore(desk.wish(host))
     assert file.read_bytes() == before
@@ -359,12 +359,12 @@ def test_migrate_changes_nothing_but_the_command(desk: Desk, shim: str) -> None:
 
 
 def test_migrate_keeps_assignments_in_front(desk: Desk, shim: str) -> None:
-    secret = "ONBOARD_CENTRAL_TOKEN=abcdef"
+    secret = "ONBOARD_CENTRAL_TOKEN=the-value-itself"
     bridge(desk, "cursor", "env", [secret, "A=b", "uvx", "pursers-wait-bridge"], {})
     told = hosts_work.migrate(desk.wish("cursor"))
     assert desk.servers("cursor")["pursers"]["command"] == "env"
     assert desk.servers("cursor")["pursers"]["args"] == [secret, "A=b", shim]
-    assert "abcdef" not in repr(told)
+    assert "the-value-itself" not in repr(told)
 
 
 def test_migrate_takes_all_entries_or_the_one_that_is_named(desk: Desk) -> None:
