@@ -2,34 +2,7 @@
 
 import msgspec
 
-from pursersctl.hosts_report import (
-    EntryChange,
-    FieldChange,
-    HostChange,
-    HostEntry,
-    HostFile,
-    HostList,
-    HostProblem,
-    HostRow,
-)
 from pursersd.api import SCHEMA, Delivery
-
-__all__ = [
-    "CallStats",
-    "DoorList",
-    "DoorRow",
-    "EntryChange",
-    "FieldChange",
-    "HostChange",
-    "HostEntry",
-    "HostFile",
-    "HostList",
-    "HostProblem",
-    "HostRow",
-    "ReturnStats",
-    "SeatStats",
-    "Stats",
-]
 
 
 class DoorRow(msgspec.Struct, frozen=True, kw_only=True):

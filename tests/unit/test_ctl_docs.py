@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from typer.main import get_command
 
-from pursersctl import found, printed
+from pursersctl import found, hosts_report, printed
 from pursersctl.__main__ import app
 from pursersctl.errors import Exit
 from pursersd import api
@@ -16,7 +16,7 @@ from pursersd.api import events
 DOCS = Path(__file__).parents[2] / "docs"
 STRUCTS = [
     kind
-    for module in (api, events, printed, found)
+    for module in (api, events, printed, found, hosts_report)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 ]

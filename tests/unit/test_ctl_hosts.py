@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from pursersctl import hosts, hosts_render, printed
+from pursersctl import hosts, hosts_render
 from pursersctl.hosts_report import HostChange, HostList
 from pursersctl.render import plain
 from pursersctl.table import Line
@@ -190,7 +190,7 @@ def test_docs_have_every_option_and_example(name: str) -> None:
         assert example.strip() in text
 
 
-@pytest.mark.parametrize(("heading", "kind"), [("`hosts list`", printed.HostList), ("`hosts add`", printed.HostChange)])
+@pytest.mark.parametrize(("heading", "kind"), [("`hosts list`", HostList), ("`hosts add`", HostChange)])
 def test_the_examples_in_json_md_are_true(heading: str, kind: type[msgspec.Struct]) -> None:
     (example,) = re.findall(r"```json\n(.*?)```", section("json.md", heading), re.DOTALL)
     assert msgspec.to_builtins(msgspec.json.decode(example, type=kind)) == msgspec.json.decode(example)
