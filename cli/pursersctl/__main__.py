@@ -6,7 +6,19 @@ from typing import Annotated
 import typer
 
 from pursers_shim import __version__
-from pursersctl import client, completion, doctor_command, doors, hosts, manual, output, seeing, sweep_command
+from pursersctl import (
+    client,
+    completion,
+    config,
+    doctor_command,
+    doors,
+    hosts,
+    manual,
+    output,
+    seeing,
+    service,
+    sweep_command,
+)
 from pursersctl.lifecycle import restart, start, stop
 from pursersctl.reap import reap
 from pursersctl.stats import stats
@@ -226,6 +238,8 @@ def forget_command(
 doctor_command.command_of(app)
 sweep_command.command_of(app)
 app.add_typer(hosts.app, name="hosts")
+app.add_typer(service.app, name="service")
+config.register(app)
 completion.add(app)
 manual.add(app)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pursers_shim import __version__, dial, paths, starts, wire
+from pursers_shim import __version__, dial, paths, service, starts, wire
 from pursers_shim.paths import Place
 from pursersctl.errors import Busy, CommandError, Failed, NotRunning, Refused
 from pursersd import api
@@ -31,6 +31,8 @@ Answer = TypeVar(
     api.Ended,
     api.Reap,
     api.Metrics,
+    api.Config,
+    api.Reloaded,
 )
 
 
@@ -125,6 +127,8 @@ def not_running(place: Place) -> NotRunning:
     text += _failed_starts(place)
     if os.path.lexists(place.stopped):
         text += "\nIt was stopped with pursersctl stop, so no shim starts it by itself."
+    elif service.installed(place, os.environ) is not None:
+        text += "\nIts service manager starts it when a conversation needs it. See: pursersctl service status"
     return NotRunning(text)
 
 
@@ -163,6 +167,8 @@ def _folder_errors() -> Iterator[None]:
 
 def _connect(place: Place, deadline: float) -> socket.socket:
     """A link to the daemon; waits while one lives that does not listen yet, or any more."""
+    if service.installed(place, os.environ) is not None and dial.daemon_pid(place) is None:
+        raise not_running(place)  # its service manager may listen, and would start one for our question
     while True:
         try:
             with _folder_errors():

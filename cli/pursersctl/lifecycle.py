@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pursers_shim import dial
 from pursers_shim.paths import PathError, Place, check_folder
-from pursersctl import client, output
+from pursersctl import client, output, service_managers
 from pursersctl.errors import Busy, Failed, NotRunning, Refused
 
 START_TIMEOUT = 20.0  # seconds until a started daemon must answer
@@ -29,13 +29,14 @@ def start(place: Place, environ: Mapping[str, str]) -> None:
         client.ask(place, "ping")
         output.say(f"pursersd is already running (pid {pid}).")
         return
-    output.say(f"pursersd started (pid {_launch(place, environ)}).")
+    output.say(f"pursersd started (pid {launch(place, environ)}).")
 
 
 def stop(place: Place, *, drain: bool, force: bool) -> None:
     """End the daemon and keep shims from starting another one, until `start`."""
     _own_folder(place)
     _forbid_start(place)
+    service_managers.hold(place, os.environ, force=force)
     pid = _living(place)
     if pid is None:
         raise client.not_running(place)
@@ -48,23 +49,30 @@ def stop(place: Place, *, drain: bool, force: bool) -> None:
     if successor is not None:
         raise Failed(
             f"pursersd (pid {pid}) ended, but another one (pid {successor}) has taken its place. "
-            f"If a service manager restarts it, stop the service instead."
+            f"If a service manager that pursersctl does not know restarts it, stop it there."
         )
     output.say(f"pursersd (pid {pid}) stopped. No shim starts it again until: pursersctl start")
 
 
 def restart(place: Place, environ: Mapping[str, str]) -> None:
     """Replace the daemon by a new one; the shims hold their calls meanwhile and hand them to it."""
+    with replaced(place) as before:
+        if before is None:
+            output.note("pursersd was not running.")
+        _remove(place.stopped)
+        output.say(f"pursersd started (pid {launch(place, environ)}).")
+
+
+@contextmanager
+def replaced(place: Place) -> Iterator[int | None]:
+    """Let the daemon that lives leave, so that the block can start another one; gives its pid, None if there is none."""
     _own_folder(place)
     pid = _living(place)
-    if pid is None:
-        output.note("pursersd was not running.")
     # Shims that lose the daemon want to start one themselves: the lock makes them leave it to us.
     with _starting_alone(place):
         if pid is not None:
             _leave(place, pid, drain=True, reason="restart")
-        _remove(place.stopped)
-        output.say(f"pursersd started (pid {_launch(place, environ)}).")
+        yield pid
 
 
 def ensure(place: Place, environ: Mapping[str, str]) -> None:
@@ -77,11 +85,12 @@ def ensure(place: Place, environ: Mapping[str, str]) -> None:
         return
     if os.path.lexists(place.stopped) or environ.get(dial.AUTOSTART_VARIABLE) == "0":
         raise client.not_running(place)
-    _launch(place, environ, "auto")
+    launch(place, environ, "auto")
 
 
-def _launch(place: Place, environ: Mapping[str, str], started_by: str = "user") -> int:
-    """Start a daemon, unless somebody else is doing so, and return its pid when it answers."""
+def launch(place: Place, environ: Mapping[str, str], started_by: str = "user") -> int:
+    """Start a daemon, unless somebody else is doing so, and return its pid when it answers. A service starts its own."""
+    service_managers.unblock(place, environ)
     began = time.monotonic()
     held: int | None = None
     try:

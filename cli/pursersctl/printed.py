@@ -1,5 +1,7 @@
 """What pursersctl makes of files and prints as JSON: no answers of the daemon. docs/json.md describes it like those."""
 
+from typing import Literal
+
 import msgspec
 
 from pursersd.api import SCHEMA, Delivery
@@ -77,4 +79,35 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it contains what the daemon has counted and not written to the file yet."""
     other_files: list[str]
     """Further files that the daemon counts in."""
+    schema: int = SCHEMA
+
+
+class ServiceFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of the service."""
+
+    path: str
+    state: Literal["as rendered", "differs", "missing"]
+
+
+class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What `pursersctl service status` tells."""
+
+    manager: Literal["systemd", "launchd"]
+    name: str
+    """Of the units without their endings, or of the job."""
+    installed: bool
+    files: list[ServiceFile]
+    changes: list[str]
+    """Files of the user that change what is installed."""
+    enabled: bool | None
+    """Whether it begins with the login; None if the manager cannot be asked."""
+    activity: Literal["running", "listening", "failed", "inactive", "unknown"]
+    """`listening`: systemd has the socket and starts the daemon when somebody connects."""
+    pid: int | None
+    program: str | None
+    """What it starts."""
+    lingers: bool | None
+    """Whether it outlives the last logout; None where that is no question."""
+    problems: list[str]
+    """Each with what to do."""
     schema: int = SCHEMA

@@ -4,45 +4,67 @@ import argparse
 import gc
 import logging
 import os
+import socket
 import sys
+from collections.abc import Sequence
 
 from pursers_shim import starts
-from pursers_shim.paths import PathError, place
-from pursersd import __version__, log
+from pursers_shim.paths import PathError, Place, place
+from pursersd import __version__, log, service_start
 from pursersd.api import log_file
+from pursersd.configured import Configured, Flags, config_file
 from pursersd.descriptors import raise_limit
-from pursersd.errors import OwnershipError
+from pursersd.errors import LostOwnership, OwnershipError
 from pursersd.ownership import Ownership, take
+from pursersd.rules.configuration import Value, flag_value
+from pursersd.supervisor import Supervisor, handed, supervisor
 
-IDLE_EXIT = 600.0
-"""Seconds without a conversation after which an automatically started daemon leaves."""
-
-IDLE_EXIT_VARIABLE = "PURSERSD_IDLE_EXIT_S"
+LEFT, FAILED, UNUSABLE = 0, 1, 78
+"""Exit codes, beside argparse's 2. UNUSABLE (EX_CONFIG) is for a service: starting it again as it is would not help."""
 
 
 def main() -> int:
-    """Run the daemon. Exit codes: 0 left in order, 1 could not become or stay the daemon, 2 usage."""
+    """Run the daemon. Exit codes: 0 left in order, 1 could not become or stay the daemon, 2 usage; see UNUSABLE."""
     options = _parser().parse_args()
     os.umask(0o077)
+    sockets, above = handed(os.environ, os.getpid()), supervisor(os.environ, os.getpid())
+    unusable = UNUSABLE if options.started_by == "service" else FAILED
     try:
         where = place(os.environ)
-        ownership = take(where)
-    except (PathError, OwnershipError) as error:
+        ownership = _become(where, options, sockets, above)
+    except service_start.HeldBack as held:
+        print(f"pursersd: {held}", file=sys.stderr)
+        return LEFT
+    except (PathError, OSError, OwnershipError) as error:
         print(f"pursersd: {error}", file=sys.stderr)
-        return 1
+        return unusable
     try:
-        return _serve(ownership, options)
+        return _serve(ownership, options, above)
     except OwnershipError as error:
+        logging.getLogger(__name__).error("%s", error)
         print(f"pursersd: {error}", file=sys.stderr)
-        return 1
+        return FAILED if isinstance(error, LostOwnership) else unusable
     finally:
         ownership.release()
 
 
-def _serve(ownership: Ownership, options: argparse.Namespace) -> int:
-    raise_limit()
-    log_path = None if options.foreground else log_file(ownership.place.home)
-    log.set_up(log_path, "DEBUG" if options.verbose else "INFO")
+def _become(
+    where: Place, options: argparse.Namespace, sockets: Sequence[socket.socket], above: Supervisor
+) -> Ownership:
+    if options.started_by != "service":
+        return take(where, sockets)
+    ownership = service_start.become(where, sockets, above)
+    if not options.foreground:
+        service_start.keep_words(where.start_log)
+    return ownership
+
+
+def _serve(ownership: Ownership, options: argparse.Namespace, above: Supervisor) -> int:
+    home = ownership.place.home
+    configured = Configured(config_file(home), os.environ, _flags(options))
+    raise_limit(configured.now.descriptors)
+    log_path = None if options.foreground else log_file(home)
+    log.set_up(log_path)
     # A full collection looks at all objects there are, and most are of these imports: without them it takes 1 ms and not
     # the 40 that a wake would have to wait. Not collecting meanwhile is also a tenth of the start.
     gc.disable()
@@ -51,24 +73,36 @@ def _serve(ownership: Ownership, options: argparse.Namespace) -> int:
 
     from pursersd.app import App, Options
 
-    app = App(ownership, Options(options.started_by, options.idle_exit, log_path))
+    app = App(ownership, Options(options.started_by, log_path), configured, above)
     gc.freeze()
     gc.enable()
-    try:
-        anyio.run(app.run)
-    except OwnershipError as error:
-        logging.getLogger(__name__).error("%s", error)
-        print(f"pursersd: {error}", file=sys.stderr)
-        return 1
+    anyio.run(app.run)
     starts.forget(ownership.place)
-    return 0
+    return LEFT
+
+
+def _flags(options: argparse.Namespace) -> Flags:
+    flags: dict[str, tuple[str, Value]] = {}
+    if options.idle_exit is not None:
+        flags["daemon.idle_exit_s"] = ("--idle-exit", options.idle_exit)
+    if options.verbose:
+        flags["log.level"] = ("--verbose", "debug")
+    return flags
+
+
+def _seconds(text: str) -> Value:
+    try:
+        return flag_value("daemon.idle_exit_s", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pursersd",
         description="One daemon per user for all MCP conversations that work on a Pursers board.",
-        epilog="Hosts start pursers-shim, which starts this when needed. Look at it with: pursersctl status",
+        epilog="Hosts start pursers-shim, which starts this when needed. Look at it with: pursersctl status. "
+        "What else can be set, and in which file: pursersctl config show",
     )
     parser.add_argument("--version", action="version", version=f"pursersd {__version__}")
     parser.add_argument("--foreground", action="store_true", help="log to stderr instead of the log file")
@@ -78,10 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--idle-exit",
-        type=float,
+        type=_seconds,
         metavar="SECONDS",
-        default=os.environ.get(IDLE_EXIT_VARIABLE, IDLE_EXIT),
-        help=f"leave after this long without conversations when started automatically, 0 for never ({IDLE_EXIT_VARIABLE})",
+        help="leave after this long without conversations when started automatically, 0 for never",
     )
     return parser
 

@@ -3,21 +3,25 @@
 import logging
 import os
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import anyio
-from anyio.abc import SocketListener, TaskGroup
+from anyio.abc import SocketListener, TaskGroup, TaskStatus
 
-from pursers_shim import wire
+from pursers_shim import starts, wire
 from pursersd import __version__
-from pursersd.api import Warning, state_folder
+from pursersd import log as logs
+from pursersd.api import Reloaded, Warning, state_folder
+from pursersd.configured import Configured
 from pursersd.control import Control
+from pursersd.conversation.bounds import Limits
 from pursersd.conversation.naming import Naming
 from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
-from pursersd.errors import OwnershipError
+from pursersd.errors import ConfigurationError, LostOwnership
 from pursersd.feed.centrals import Centrals
 from pursersd.fence import Fence, Lost
 from pursersd.health import changes
@@ -28,16 +32,11 @@ from pursersd.state.doors import DoorFolders
 from pursersd.state.epoch import raise_epoch
 from pursersd.state.names import Names
 from pursersd.state.stats import StatsWriters
+from pursersd.supervisor import Supervisor
 from pursersd.suspension import Suspension
 from pursersd.tools.server import build
 
 log = logging.getLogger(__name__)
-
-RESTART_LIMIT = 10.0
-"""Seconds that running calls may take when another daemon follows: it can carry on with what is left."""
-
-STOP_LIMIT = 30.0
-"""The same when none follows (`pursersctl stop --drain`)."""
 
 DRAIN_LOOK = 0.05
 """Seconds between two looks whether they have finished."""
@@ -56,17 +55,20 @@ class Options:
     """How this daemon was started."""
 
     started_by: StartedBy
-    idle_exit_s: float
-    """Seconds without a conversation after which an automatically started daemon leaves; 0 for never."""
     log_path: str | None
 
 
 class App:
     """Owns every long-lived part; `run()` returns when the daemon has left."""
 
-    def __init__(self, ownership: Ownership, options: Options) -> None:
+    def __init__(
+        self, ownership: Ownership, options: Options, configured: Configured, above: Supervisor | None = None
+    ) -> None:
         self._ownership = ownership
         self._options = options
+        self._configured = configured
+        self._above = above or Supervisor()
+        self._limits = Limits()
         home = ownership.place.home
         naming = Naming(Names(_state_folder(home) / "names.json"))
         self._doors = DoorFolders(home)
@@ -82,8 +84,10 @@ class App:
     async def run(self) -> None:
         """Serve until a signal, `pursersctl stop`, or idleness; then dismiss the links and close everything.
 
-        Raises OwnershipError when the state folder cannot be used, and at the end if we are not the daemon any more.
+        Raises OwnershipError when the state folder cannot be used, and LostOwnership at the end if we are not the daemon any
+        more.
         """
+        self._configure()
         place = self._ownership.place
         state = _state_folder(place.home)
         epoch = raise_epoch(state)
@@ -101,6 +105,8 @@ class App:
             stop=self.leave,
             descriptors=descriptors,
             suspension=suspension,
+            configured=self._configured,
+            reload=self.reload,
         )
         listener = Listener(
             self._conversations,
@@ -112,6 +118,7 @@ class App:
             DigestFiles(place.home),
             descriptors,
             fence=self._fence,
+            limits=self._limits,
         )
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stats.run)
@@ -121,13 +128,16 @@ class App:
             tasks.start_soon(self._watch_fence, self._fence)
             tasks.start_soon(suspension.run)
             tasks.start_soon(_log_warnings, control)
-            if self._options.started_by == "auto" and self._options.idle_exit_s > 0:
+            if self._options.started_by == "auto":
                 tasks.start_soon(self._watch_idleness)
             accepting = anyio.CancelScope()
-            tasks.start_soon(self._accept, listener, tasks, accepting)
-            log.info("pursersd %s is ready: pid %d, epoch %d, socket %s", __version__, os.getpid(), epoch, place.socket)
+            await tasks.start(self._accept, listener, tasks, accepting)
+            self._say_ready(epoch)
+            if self._above.is_listening:
+                tasks.start_soon(self._beat, control)
             await self._leaving.wait()
             log.info("leaving: %s", self._reason)
+            self._above.stopping(self._reason)
             control.is_draining = True
             if self._drain:
                 await self._finish_calls(listener)
@@ -137,7 +147,7 @@ class App:
         await self._stats.finish()
         log.info("pursersd has left")
         if self._lost is not None:
-            raise OwnershipError(self._lost.reason)
+            raise LostOwnership(self._lost.reason)
 
     def leave(self, reason: str, drain: bool) -> None:
         """Begin to leave; the first reason counts. With `drain`, running calls may finish first (waits go on elsewhere).
@@ -148,14 +158,59 @@ class App:
             self._reason, self._drain = reason, drain
             self._leaving.set()
 
-    async def _accept(self, listener: Listener, tasks: TaskGroup, accepting: anyio.CancelScope) -> None:
+    def reload(self) -> Reloaded:
+        """Read the configuration file again and go by it. Raises ConfigurationError if anything is wrong with it."""
+        self._above.reloading()
+        try:
+            reloaded = self._configured.reload()
+        finally:
+            self._above.ready()
+        self._configure()
+        for change in reloaded.changes:
+            later = " after a restart" if change.needs_restart else ""
+            log.info("configuration: %s is %s%s, not %s", change.key, change.after, later, change.before)
+        return reloaded
+
+    def _configure(self) -> None:
+        """Hand the configuration to those who go by it."""
+        now = self._configured.now
+        logs.adjust(now.log_level, now.log_max_bytes, now.log_kept)
+        self._conversations.reattach_s = now.resume_grace_s
+        self._limits.requests, self._limits.size = now.max_calls, now.max_call_bytes
+        self._stats.every_s = now.stats_every_s
+
+    def _say_ready(self, epoch: int) -> None:
+        place = self._ownership.place
+        self._above.ready()
+        if self._options.started_by == "service":
+            starts.note_success(place)
+        for trouble in (*self._configured.problems, *self._configured.notes):
+            log.warning("configuration: %s", trouble)
+        log.info("pursersd %s is ready: pid %d, epoch %d, socket %s", __version__, os.getpid(), epoch, place.socket)
+
+    async def _accept(
+        self,
+        listener: Listener,
+        tasks: TaskGroup,
+        accepting: anyio.CancelScope,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
         with accepting:
             async with await SocketListener.from_socket(self._ownership.listener) as socket:
+                task_status.started()
                 await listener.serve(socket, tasks)
+
+    async def _beat(self, control: Control) -> None:
+        """Tell the service manager that this loop runs. A part of us that ended would have ended all of us."""
+        while True:
+            self._above.beat(control.summary())
+            await anyio.sleep(self._above.every_s)
 
     async def _finish_calls(self, listener: Listener) -> None:
         """Let nothing new in and what runs end, within the limit; whoever still runs then is the next daemon's business."""
-        limit = STOP_LIMIT if self._reason == wire.STOP else RESTART_LIMIT
+        now = self._configured.now
+        limit = now.stop_drain_s if self._reason == wire.STOP else now.drain_s
         with anyio.move_on_after(limit) as late:
             await listener.drain(self._reason, limit)
             while listener.is_busy:
@@ -173,9 +228,18 @@ class App:
         self.leave(wire.RESTART, not self._lost.is_superseded)
 
     async def _watch_signals(self) -> None:
-        """SIGTERM and SIGINT leave in order; the handlers are gone after the first, so that a second one ends us at once."""
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        """SIGTERM and SIGINT leave in order; the handlers are gone after the first, so that a second one ends us at once.
+
+        SIGHUP reads the configuration again, unless it comes from a terminal that is ours and goes away.
+        """
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             number = await anext(signals)
+            while number == signal.SIGHUP and not sys.stderr.isatty():
+                try:
+                    self.reload()
+                except ConfigurationError as error:
+                    log.error("configuration: %s", error)
+                number = await anext(signals)
         # Python's own handler would unwind the whole program first.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         log.info("got %s; another one forces", number.name)
@@ -183,8 +247,8 @@ class App:
         self.leave(wire.RESTART, True)
 
     async def _watch_idleness(self) -> None:
-        while self._conversations.idle_s < self._options.idle_exit_s:
-            await anyio.sleep(min(IDLE_LOOK, self._options.idle_exit_s))
+        while not 0 < (limit := self._configured.now.idle_exit_s) <= self._conversations.idle_s:
+            await anyio.sleep(min(IDLE_LOOK, limit or IDLE_LOOK))
         self.leave(wire.IDLE, False)
 
 

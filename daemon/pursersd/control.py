@@ -16,10 +16,11 @@ from pursers_shim.paths import Place
 from pursersd import __version__, api, door_join, event_stream, own_health
 from pursersd import log as logs
 from pursersd.api.events import Snapshot
+from pursersd.configured import Configured
 from pursersd.conversation.reaper import reap
 from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
-from pursersd.errors import PursersError
+from pursersd.errors import ConfigurationError, PursersError
 from pursersd.events import now
 from pursersd.feed.centrals import Centrals
 from pursersd.health import Machine, warnings
@@ -50,6 +51,8 @@ class Control:
         stop: Stop,
         descriptors: Descriptors,
         suspension: Suspension,
+        configured: Configured,
+        reload: Callable[[], api.Reloaded],
     ) -> None:
         self._conversations = conversations
         self._centrals = centrals
@@ -61,6 +64,8 @@ class Control:
         self._stop = stop
         self._descriptors = descriptors
         self._suspension = suspension
+        self._configured = configured
+        self._reload = reload
         self._started = time.monotonic()
         self.is_draining = False
         """We are about to leave."""
@@ -113,6 +118,10 @@ class Control:
                 result = api.Reap(found=reap(self._conversations, really=really), ending=really)
             case "join" | "doors_changed":
                 return await self._answer_about_doors(request)
+            case "config":
+                result = self._configured.show()
+            case "reload":
+                return self._answer_reload(request)
             case other:
                 text = f"This pursersd ({__version__}) does not know {other!r}. Update it, then run: pursersctl restart"
                 return api.Reply(id=request.id, error=api.Failure(code="unknown_verb", text=text))
@@ -129,6 +138,12 @@ class Control:
         except PursersError as error:
             return api.Reply(id=request.id, error=api.Failure(code=error.code, text=str(error)))
         return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(result)))
+
+    def _answer_reload(self, request: api.Request) -> api.Reply:
+        try:
+            return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(self._reload())))
+        except ConfigurationError as error:
+            return api.Reply(id=request.id, error=api.Failure(code=error.code, text=str(error)))
 
     async def join(self, request: api.Join) -> api.Joined:
         """Take a seat through a door and keep the door; conversations that use its board and role notice."""
@@ -159,6 +174,13 @@ class Control:
     def conversation(self, which: str) -> list[api.ConversationStatus]:
         """The conversations that `which` may mean, in detail."""
         return self._conversations.status(which)
+
+    def summary(self) -> str:
+        """One line for a service manager."""
+        rows, count = self._conversations.rows(), len(self.warnings())
+        waiting = sum(row.state == "waiting" for row in rows)
+        text = f"{len(rows)} conversation{'' if len(rows) == 1 else 's'}, {waiting} waiting"
+        return f"{text}; {count} warning{'' if count == 1 else 's'}: pursersctl status" if count else text
 
     def ps(self) -> api.Ps:
         """Every conversation."""
@@ -229,6 +251,7 @@ class Control:
         now = time.time()
         found = own_health.of_installation(__version__, installed(), time.monotonic() - self._started)
         found += own_health.of_shims(__version__, rows)
+        found += own_health.of_configuration(self._configured.problems)
         before = starts.read(self._place)
         if before is not None and before.recent(now).count >= starts.LOOP:
             found += own_health.of_starts(before.count, now - before.last, before.words)

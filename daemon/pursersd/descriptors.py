@@ -5,7 +5,9 @@ import resource
 import time
 from collections.abc import Callable
 
-WANTED = 8192
+from pursersd.rules.configuration import DEFAULTS
+
+WANTED = DEFAULTS.descriptors
 """Descriptors that we ask for: a conversation takes three, its link and two watched processes."""
 
 RESERVE = 32
@@ -15,11 +17,11 @@ REFUSED_LATELY = 60.0
 """Seconds that a refusal is shown."""
 
 
-def raise_limit() -> int:
-    """Ask the system for up to WANTED descriptors; returns how many we may have."""
+def raise_limit(most: int | None = None) -> int:
+    """Ask the system for up to `most` descriptors, WANTED if nobody said how many; returns how many we may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = _finite(soft)
-    wanted = min(WANTED, _finite(hard))
+    wanted = min(most or WANTED, _finite(hard))
     if limit >= wanted:
         return limit
     try:

@@ -52,6 +52,10 @@ class OwnershipError(PursersError):
     code = "ownership"
 
 
+class LostOwnership(OwnershipError):
+    """This process was the daemon and is not any more, or nobody reaches it: another one may follow at once."""
+
+
 class CentralError(PursersError):
     """A request to Central did not succeed. `sent` is False when it certainly was not carried out."""
 

@@ -15,6 +15,7 @@ from pursers_shim.dial import peer_uid
 from pursersd import __version__
 from pursersd.control import Control
 from pursersd.conversation import hello as hellos
+from pursersd.conversation.bounds import Limits
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.hello import Hello, Refused
 from pursersd.conversation.identity import behind, identify
@@ -69,6 +70,7 @@ class Listener:
         descriptors: Descriptors,
         *,
         fence: Fence | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._conversations = conversations
         self._control = control
@@ -78,6 +80,7 @@ class Listener:
         self._doors = doors
         self._digests = digests
         self._fence = fence
+        self._limits = limits
         self._descriptors = descriptors
         self._links: dict[str, Link] = {}
         """The live link of each conversation that has one."""
@@ -176,7 +179,7 @@ class Listener:
             conversation.kept = resume.kept | conversation.kept
         conversation.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
         epoch = conversation.attach()
-        link = Link(stream, lines, conversation, epoch)
+        link = Link(stream, lines, conversation, epoch, self._limits)
         earlier = self._links.get(conversation.id)
         self._links[conversation.id] = link
         if earlier is not None:

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pursersd.errors import OwnershipError
+from pursersd.rules.configuration import DEFAULTS
 from pursersd.secret import blanked
 
-MAX_BYTES = 2 * 1024 * 1024
+MAX_BYTES = DEFAULTS.log_max_bytes
 """Size of a log file; with its KEPT predecessors that is the most that the log takes."""
 
-KEPT = 3
+KEPT = DEFAULTS.log_kept
 
 LONGEST = 2000
 """Characters of a line before its traceback, about; texts from outside may be longer (RB-AUX-004)."""
@@ -134,6 +135,15 @@ def trouble() -> Trouble | None:
     """Why the log cannot be written; None while it can."""
     found = (handler.trouble for handler in logging.getLogger().handlers if isinstance(handler, LogFile))
     return next(found, None)
+
+
+def adjust(level: str, max_bytes: int, kept: int) -> None:
+    """Log from this level on, into a file of at most this size with this number of predecessors."""
+    root = logging.getLogger()
+    root.setLevel(level.upper())
+    for handler in root.handlers:
+        if isinstance(handler, LogFile):
+            handler.maxBytes, handler.backupCount = max_bytes, kept
 
 
 def set_up(file: str | None, level: str = "INFO") -> None:

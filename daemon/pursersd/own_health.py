@@ -50,3 +50,16 @@ def of_starts(count: int, age_s: float, words: str) -> list[Warning]:
             action="See why with: pursersctl logs",
         )
     ]
+
+
+def of_configuration(problems: Sequence[str]) -> list[Warning]:
+    """That something in the configuration file is not followed."""
+    return [
+        Warning(
+            code="configuration_wrong",
+            since_s=0.0,
+            text=f"The configuration is not followed: {problem}",
+            action="Correct it, then run: pursersctl reload",
+        )
+        for problem in problems
+    ]

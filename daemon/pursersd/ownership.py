@@ -5,6 +5,8 @@ import fcntl
 import os
 import socket
 import stat
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from pursers_shim.launch import lock_holder
@@ -23,9 +25,11 @@ class Taken(OwnershipError):
 class Ownership:
     """The lock and the listening socket of a running daemon; `release` gives both back."""
 
-    def __init__(self, place: Place, lock: int, listener: socket.socket) -> None:
+    def __init__(self, place: Place, lock: int, listener: socket.socket, *, is_handed: bool = False) -> None:
         self.place = place
         self.listener = listener
+        self.is_handed = is_handed
+        """The socket belongs to a service manager, which goes on listening when we have left."""
         self._lock = lock
         self._lock_file = _identity(os.fstat(lock))
         self._socket_file = _found(place.socket)
@@ -58,30 +62,36 @@ class Ownership:
     def release(self) -> None:
         """Remove the socket file, if it is still ours, and let the next daemon in."""
         self.listener.close()
-        if self.is_held and self.has_socket:
+        if self.is_held and self.has_socket and not self.is_handed:
             Path(self.place.socket).unlink(missing_ok=True)
         os.close(self._lock)
 
 
-def take(place: Place) -> Ownership:
+def take(place: Place, sockets: Sequence[socket.socket] = ()) -> Ownership:
     """Become the daemon, or raise OwnershipError saying who is or what is unsafe.
 
-    The lock decides, never the socket file: a socket on disk says nothing about a listener.
+    The lock decides, never the socket file: a socket on disk says nothing about a listener. `sockets` were handed to us by a
+    service manager: the one that is reached at our path is used; when we are the daemon, all others are closed.
     """
     try:
         check_folder(place.folder, create=True)
     except (PathError, OSError) as error:
         raise OwnershipError(str(error)) from error
-    if _is_free(place.lock):
+    ours = next((found for found in sockets if _is_reached(found, place.socket)), None)
+    if ours is None and _is_free(place.lock):
         _spare_the_served(place.socket)  # before we lock anything: he who listens there wants the lock back
     lock = _lock(place)
     try:
-        listener = _listen(place.socket)
+        for other in sockets:
+            if other is not ours:
+                other.close()
+        listener = ours or _listen(place.socket)
+        listener.setblocking(False)
     except BaseException:
         os.close(lock)
         raise
     Path(place.stopped).unlink(missing_ok=True)
-    return Ownership(place, lock, listener)
+    return Ownership(place, lock, listener, is_handed=ours is not None)
 
 
 def _lock(place: Place) -> int:
@@ -127,8 +137,8 @@ def _spare_the_served(path: str) -> None:
     """Raise OwnershipError if a daemon listens here although nobody holds the lock: its file was removed or replaced."""
     if _is_served(path):
         raise OwnershipError(
-            f"Another pursersd listens at {path}, whose lock was removed. It notices that within seconds. "
-            "Look again with: pursersctl status"
+            f"Another pursersd listens at {path}, whose lock was removed, and notices that within seconds; or a service "
+            "manager does, and starts one. Look again with: pursersctl status"
         )
 
 
@@ -141,6 +151,31 @@ def _is_served(path: str) -> bool:
         except OSError as error:
             return error.errno in (errno.EAGAIN, errno.EINPROGRESS)
     return True
+
+
+def _is_reached(handed: socket.socket, path: str) -> bool:
+    """Whether who connects to `path` reaches this socket: one whose file was removed or replaced is of no use to anybody."""
+    try:
+        if handed.family != socket.AF_UNIX or handed.type != socket.SOCK_STREAM or handed.getsockname() != path:
+            return False
+        if not handed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return False
+    except OSError:
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            return error.errno in (errno.EAGAIN, errno.EINPROGRESS)  # its queue is full: somebody is there
+        return _who_listens(probe) == _who_listens(handed)
+
+
+def _who_listens(end: socket.socket) -> bytes:
+    """The process that called listen(), as the kernel remembers it, for the socket itself and for everybody who connects."""
+    if sys.platform != "linux":
+        return b""
+    return end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
 
 
 def _listen(path: str) -> socket.socket:

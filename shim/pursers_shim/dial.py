@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from pursers_shim import starts
+from pursers_shim import service, starts
 from pursers_shim.launch import daemon_environment, lock_holder, spawn_detached, take_lock
 from pursers_shim.paths import HOME_VARIABLE, PathError, Place, check_folder, place
 
@@ -124,7 +124,8 @@ def start(
     """Start one daemon, detached from us, and return a descriptor that keeps others from starting a second one.
 
     Close it when the daemon accepts connections or holds its lock, or after START_LIMIT. None: nothing was started, since
-    a daemon lives, another process is starting one, or (if `patient`) the last start was a moment ago.
+    a daemon lives, another process is starting one, or (if `patient`) the last start was a moment ago. Where a service is
+    installed its manager is asked instead, and the daemon that it starts counts its starts itself.
     Raises PathError for a folder that is not safe, OSError if the system refuses.
     """
     check_folder(where.folder, create=True)
@@ -137,9 +138,16 @@ def start(
         if daemon_pid(where) is not None or (patient and now < before.last + before.delay):
             os.close(held)
             return None
-        starts.note_start(where, before.count + 1 if patient else 0, now)
-        argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]
-        spawn_detached(argv, daemon_environment(environ), where.start_log)
+        argv = service.start_command(where, environ)
+        variables = daemon_environment(environ)
+        if argv is not None:
+            variables.update(service.manager_environment(environ))
+            if not patient:
+                starts.forget(where)
+        else:
+            starts.note_start(where, before.count + 1 if patient else 0, now)
+            argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]
+        spawn_detached(argv, variables, where.start_log)
     except OSError:
         os.close(held)
         raise
@@ -168,6 +176,8 @@ class Dialer:
         self._eager_until = self.next_at + START_LIMIT
         self._started_at = 0.0
         self._start_lock: int | None = None
+        self._by_service = False
+        """A service manager was asked, whose daemon is none of those that we start."""
         self._trouble: Trouble | None = None
         """Why the last attempt failed; None while a daemon is starting."""
         self._refusal: Trouble | None = None
@@ -254,11 +264,13 @@ class Dialer:
 
     def _begin(self, where: Place) -> Trouble | None:
         if self._start_lock is not None:
-            if self._clock() < self._started_at + START_LIMIT and lock_holder(where.start_log) is not None:
+            is_under_way = self._by_service or lock_holder(where.start_log) is not None
+            if self._clock() < self._started_at + START_LIMIT and is_under_way:
                 return None
             self._release()  # it has ended, or it takes too long
         try:
             self._start_lock = start(where, self._environ)
+            self._by_service = service.start_command(where, self._environ) is not None
         except PathError as wrong:
             return _path_trouble(wrong)
         except OSError as wrong:
@@ -268,7 +280,7 @@ class Dialer:
 
     def _release(self, *, came_up: bool = False) -> None:
         if self._start_lock is not None:
-            if came_up and self._place is not None:
+            if came_up and not self._by_service and self._place is not None:
                 starts.note_success(self._place)
             os.close(self._start_lock)
             self._start_lock = None
@@ -276,6 +288,7 @@ class Dialer:
 
 _START = "Start it with: pursersctl start"
 _LOOK = "Look at it with: pursersctl status"
+_SERVICE = "Look at it with: pursersctl service status"
 
 
 def _named(pid: int | None) -> str:
@@ -283,7 +296,13 @@ def _named(pid: int | None) -> str:
 
 
 def _busy(where: Place) -> Trouble:
-    return Trouble(f"The daemon{_named(daemon_pid(where))} runs but does not answer.", _LOOK)
+    pid = daemon_pid(where)
+    if pid is None:
+        text = (
+            f"Who listens at {where.socket} does not answer yet: a service manager that starts the daemon, as a rule."
+        )
+        return Trouble(text, _SERVICE)
+    return Trouble(f"The daemon{_named(pid)} runs but does not answer.", _LOOK)
 
 
 def _starting(where: Place | None) -> Trouble:

@@ -11,8 +11,10 @@ import psutil
 from anyio.abc import SocketStream
 
 from pursers_shim import paths, wire
-from pursersd.app import App, Options
+from pursersd.app import App, Options, StartedBy
+from pursersd.configured import Configured, config_file
 from pursersd.ownership import take
+from pursersd.supervisor import Supervisor
 from scripted_daemon import short_home
 
 PATIENCE = 30.0  # seconds for an answer
@@ -112,13 +114,25 @@ def hello() -> dict[str, object]:
 
 
 @asynccontextmanager
-async def running(**options: Any) -> AsyncIterator[RunningApp]:
-    """The daemon in a private home; at the end it is told to stop, if it has not gone by itself."""
+async def running(
+    started_by: StartedBy = "user",
+    variables: dict[str, str] | None = None,
+    above: Supervisor | None = None,
+    log_path: str | None = None,
+    file: str | None = None,
+) -> AsyncIterator[RunningApp]:
+    """The daemon in a private home; at the end it is told to stop, if it has not gone by itself.
+
+    `variables` and the text of `file` configure it; `above` hears how it fares.
+    """
     with short_home() as folder:
+        if file is not None:
+            (folder / "config.toml").write_text(file)
         place = paths.place({"PURSERSD_HOME": str(folder)})
         ownership = take(place)
         try:
-            app = App(ownership, Options(**{"started_by": "user", "idle_exit_s": 0.0, "log_path": None, **options}))
+            configured = Configured(config_file(str(folder)), variables or {}, {})
+            app = App(ownership, Options(started_by, log_path), configured, above)
             found = RunningApp(place, app)
 
             async def run() -> None:

@@ -13,6 +13,7 @@ from pursersd import app, clock, suspension
 from pursersd.conversation import link
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
+from pursersd.rules.configuration import DEFAULTS
 from pursersd.tools import server as tools
 from unit.running_app import PATIENCE, RunningApp, running
 
@@ -53,7 +54,7 @@ async def test_a_signal_makes_it_leave_in_order(number: int, reason: str) -> Non
     async with running() as daemon, daemon.shim() as (shim, _):
         await ready(daemon)
         os.kill(os.getpid(), number)
-        assert (await shim.next())["params"] == {"reason": reason, "limit_s": app.RESTART_LIMIT}
+        assert (await shim.next())["params"] == {"reason": reason, "limit_s": DEFAULTS.drain_s}
         await shim.say(DRAINED)
         assert (await shim.next())["params"] == {"reason": reason}
         assert await shim.next() is None
@@ -69,15 +70,13 @@ async def test_the_first_reason_counts() -> None:
 
 
 async def test_an_automatic_daemon_leaves_when_nobody_needs_it() -> None:
-    async with running(started_by="auto", idle_exit_s=0.02) as daemon:
+    async with running("auto", {"PURSERSD_IDLE_EXIT_S": "0.02"}) as daemon:
         await gone(daemon)
 
 
-@pytest.mark.parametrize(
-    "options", [{"started_by": "user", "idle_exit_s": 0.02}, {"started_by": "auto", "idle_exit_s": 0.0}]
-)
-async def test_others_stay(options: dict[str, Any]) -> None:
-    async with running(**options) as daemon:
+@pytest.mark.parametrize(("started_by", "idle_exit_s"), [("user", "0.02"), ("service", "0.02"), ("auto", "0")])
+async def test_others_stay(started_by: app.StartedBy, idle_exit_s: str) -> None:
+    async with running(started_by, {"PURSERSD_IDLE_EXIT_S": idle_exit_s}) as daemon:
         await ready(daemon)
         with anyio.move_on_after(0.1):
             await daemon.left.wait()
@@ -85,7 +84,7 @@ async def test_others_stay(options: dict[str, Any]) -> None:
 
 
 async def test_a_conversation_keeps_an_automatic_daemon() -> None:
-    async with running(started_by="auto", idle_exit_s=0.5) as daemon, daemon.shim() as (shim, _):
+    async with running("auto", {"PURSERSD_IDLE_EXIT_S": "0.5"}) as daemon, daemon.shim() as (shim, _):
         with anyio.move_on_after(0.7):
             await daemon.left.wait()
         assert not daemon.left.is_set()
@@ -124,7 +123,7 @@ async def test_draining_lets_a_running_call_finish(tool: Tool) -> None:
         await shim.request(1, "tools/call", name="block", arguments={})
         await tool.runs.wait()
         await client.ask("stop", reason="stop", drain=True)
-        assert (await shim.next())["params"] == {"reason": "stop", "limit_s": app.STOP_LIMIT}
+        assert (await shim.next())["params"] == {"reason": "stop", "limit_s": DEFAULTS.stop_drain_s}
         assert (await client.ask("ping"))["state"] == "draining"
         async with daemon.shim() as (_, refusal):
             assert (refusal["code"], refusal["retryable"]) == ("draining", True)
@@ -138,9 +137,8 @@ async def test_draining_lets_a_running_call_finish(tool: Tool) -> None:
         await gone(daemon)
 
 
-async def test_a_call_that_does_not_end_is_left_to_the_next_daemon(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "RESTART_LIMIT", 0.05)
-    async with running() as daemon, daemon.shim() as (shim, _):
+async def test_a_call_that_does_not_end_is_left_to_the_next_daemon(tool: Tool) -> None:
+    async with running(variables={"PURSERSD_DRAIN_S": "0.05"}) as daemon, daemon.shim() as (shim, _):
         await shim.shake_hands()
         await shim.request(1, "tools/call", name="block", arguments={})
         await tool.runs.wait()

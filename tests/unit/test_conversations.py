@@ -225,7 +225,7 @@ async def test_each_loss_has_its_own_grace(us: ProcessIdentity, monkeypatch: pyt
         await anyio.sleep(0.03)
         epoch = conversation.attach()
         scene.all.detached(conversation, epoch)
-        monkeypatch.setattr(registry, "REATTACH", 1000.0)
+        scene.all.reattach_s = 1000.0
         await anyio.sleep(0.04)  # the first timer has run out, the second has not
         assert not conversation.ended.is_set()
 

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from pursersd import fence
-from pursersd.app import RESTART_LIMIT
 from pursersd.errors import OwnershipError
+from pursersd.rules.configuration import DEFAULTS
 from unit.running_app import PATIENCE, RunningApp, running
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ async def leaves_after(damage: Damage) -> None:
     async with running() as daemon, daemon.shim() as (shim, _):
         damage(daemon)
         while (told := await shim.next())["params"] != {"reason": "restart"}:
-            assert told["params"] == {"reason": "restart", "limit_s": RESTART_LIMIT}
+            assert told["params"] == {"reason": "restart", "limit_s": DEFAULTS.drain_s}
             await shim.say({"jsonrpc": "2.0", "method": "pursers/drained", "params": {}})
         assert await shim.next() is None
         with anyio.fail_after(PATIENCE):

@@ -9,6 +9,10 @@ from typing import Literal
 
 import msgspec
 
+from pursersd.api.config import Config as Config
+from pursersd.api.config import ConfigChange as ConfigChange
+from pursersd.api.config import ConfigRow as ConfigRow
+from pursersd.api.config import Reloaded as Reloaded
 from pursersd.api.measures import LatencyRow as LatencyRow
 from pursersd.api.measures import Metrics as Metrics
 

@@ -4,33 +4,44 @@ A host that floods its own conversation is refused; the others do not notice.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_types import PROTOCOL_VERSION_META_KEY, JSONRPCRequest
 
 from pursers_shim import wire
+from pursersd.rules.configuration import DEFAULTS
 from pursersd.rules.resend import read_only
 
-REQUESTS = 256
+REQUESTS = DEFAULTS.max_calls
 """Requests of one conversation in progress at once."""
 
-SIZE = 32 * 1024 * 1024
+SIZE = DEFAULTS.max_call_bytes
 """Bytes of their lines; one line may come on top."""
 
 TOO_MANY = -32000
 """JSON-RPC error code of a refused request that is no tool call."""
 
 
-def is_full(requests: int, size: int) -> bool:
+@dataclass(slots=True)
+class Limits:
+    """What a conversation may have in progress; one for all of them, which a reload of the configuration changes."""
+
+    requests: int = field(default_factory=lambda: REQUESTS)
+    size: int = field(default_factory=lambda: SIZE)
+
+
+def is_full(requests: int, size: int, limits: Limits) -> bool:
     """Whether so many requests with so many bytes leave no room for another one."""
-    return requests >= REQUESTS or size >= SIZE
+    return requests >= limits.requests or size >= limits.size
 
 
-def refusal(request: JSONRPCRequest, *, was_sent_before: bool) -> bytes:
+def refusal(request: JSONRPCRequest, limits: Limits, *, was_sent_before: bool) -> bytes:
     """The answer to a request for which there is no room. `was_sent_before`: it may have been carried out already."""
     params = request.params or {}
     action = "Wait for some of the answers, then call again."
-    text = f"This conversation has as many calls in progress as it may ({REQUESTS} calls, {SIZE} bytes). {action}"
+    most = f"{limits.requests} calls, {limits.size} bytes"
+    text = f"This conversation has as many calls in progress as it may ({most}). {action}"
     if request.method != "tools/call":
         return wire.encode({"jsonrpc": "2.0", "id": request.id, "error": {"code": TOO_MANY, "message": text}})
     is_unknown = was_sent_before and not read_only(str(params.get("name", "")))

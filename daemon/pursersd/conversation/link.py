@@ -57,7 +57,14 @@ class _Streams:
 class Link:
     """One connection of a conversation; `serve()` returns when it is over."""
 
-    def __init__(self, stream: SocketStream, lines: wire.Lines, conversation: Conversation, epoch: int) -> None:
+    def __init__(
+        self,
+        stream: SocketStream,
+        lines: wire.Lines,
+        conversation: Conversation,
+        epoch: int,
+        limits: bounds.Limits | None = None,
+    ) -> None:
         self.conversation = conversation
         self.epoch = epoch
         self._stream = stream
@@ -65,6 +72,7 @@ class Link:
         self._ids = RequestIds()
         self._requests = conversation.requests
         self._outlet = Outlet(stream)
+        self._limits = limits or bounds.Limits()
         self._is_open = True
         self._is_draining = False
         self._drained = anyio.Event()
@@ -205,7 +213,7 @@ class Link:
 
     async def _take_request(self, request: JSONRPCRequest, size: int, streams: _Streams) -> None:
         age_s = self.conversation.resumed_ages.pop(request.id, None)
-        if bounds.is_full(len(self._ids), self._ids.size):
+        if bounds.is_full(len(self._ids), self._ids.size, self._limits):
             if not self._is_flooded:
                 log.warning(
                     "%s: refuses calls: %d are in progress, with %d bytes",
@@ -214,7 +222,7 @@ class Link:
                     self._ids.size,
                 )
             self._is_flooded = True
-            await self.tell(bounds.refusal(request, was_sent_before=age_s is not None))
+            await self.tell(bounds.refusal(request, self._limits, was_sent_before=age_s is not None))
             return
         self._is_flooded = False
         own = self._ids.assign(request.id, size)

@@ -23,6 +23,7 @@ from pursersd.events import Events
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
 from pursersd.log import concerning
+from pursersd.rules.configuration import DEFAULTS
 from pursersd.rules.door import Door
 from pursersd.rules.names import Place
 from pursersd.rules.windows import LW_STDIO
@@ -35,7 +36,7 @@ from pursersd.timings import Timings
 
 log = logging.getLogger(__name__)
 
-REATTACH = 10.0
+REATTACH = DEFAULTS.resume_grace_s
 """Seconds that a conversation whose shim still lives may be without a link."""
 
 
@@ -51,6 +52,8 @@ class Conversations:
         self.departures = Departures()
         self.timings = Timings()
         self.events = Events()
+        self.reattach_s = REATTACH
+        """Seconds that a shim has to come back."""
         self.on_end: Callable[[Conversation], Awaitable[None]] = _nobody
         """Told when nobody is behind a conversation any more, so that its link and its shim end too."""
 
@@ -190,7 +193,7 @@ class Conversations:
         conversation.end(reason)
 
     async def _expect_back(self, conversation: Conversation, epoch: int) -> None:
-        await anyio.sleep(REATTACH)
+        await anyio.sleep(self.reattach_s)
         if conversation.link_epoch == epoch and conversation.state == "detached":
             how = f"cut, because {conversation.cut_reason}," if conversation.cut_reason else "lost"
             conversation.end(f"the link was {how} and did not come back")

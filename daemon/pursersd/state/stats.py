@@ -18,12 +18,13 @@ from anyio.abc import TaskGroup, TaskStatus
 from pursersd import api
 from pursersd.log import concerning
 from pursersd.rules.bridge_files import stats_path
+from pursersd.rules.configuration import DEFAULTS
 from pursersd.rules.stats import Changes
 from pursersd.state.stats_file import Unwritten, write
 
 log = logging.getLogger(__name__)
 
-EVERY = 2.0
+EVERY = DEFAULTS.stats_every_s
 """Seconds from a change to its writing: what a killed daemon loses at most."""
 
 RETRY = 30.0
@@ -65,7 +66,7 @@ class StatsWriter:
     @property
     def pause(self) -> float:
         """Seconds until its next writing."""
-        return RETRY if self.trouble is not None else max(EVERY, SHARE * self._took_s)
+        return RETRY if self.trouble is not None else max(self._owner.every_s, SHARE * self._took_s)
 
     def row(self) -> api.StatsFile:
         """What pursersctl gets to see of it."""
@@ -118,6 +119,8 @@ class StatsWriters:
 
     def __init__(self, home: str | None) -> None:
         self._home = home
+        self.every_s = EVERY
+        """Seconds from a change to its writing."""
         self._known: WeakValueDictionary[str, StatsWriter] = WeakValueDictionary()
         self._unwritten: dict[str, StatsWriter] = {}
         """Those that have something to write; the others live as long as somebody counts with them."""
