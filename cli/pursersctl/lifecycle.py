@@ -36,8 +36,9 @@ def stop(place: Place, *, drain: bool, force: bool) -> None:
     """End the daemon and keep shims from starting another one, until `start`."""
     _own_folder(place)
     _forbid_start(place)
-    service_managers.hold(place, os.environ, force=force)
     pid = _living(place)
+    service_managers.hold(place, os.environ, force=force)
+    pid = pid or dial.daemon_pid(place)
     if pid is None:
         raise client.not_running(place)
     if force:

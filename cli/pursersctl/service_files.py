@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -87,10 +88,9 @@ class File:
             return False
         except OSError as error:
             raise Failed(f"Cannot remove {self.path}: {error.strerror}.") from error
-        for folder in list(self.path.parents)[:2]:
-            if folder.name not in ("user", "systemd", "LaunchAgents") or any(folder.iterdir()):
-                break
-            folder.rmdir()
+        with suppress(OSError):  # until one is not empty, or not ours
+            for folder in list(self.path.parents)[:3]:
+                folder.rmdir()
         return True
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pursers_shim import service
+from pursers_shim import service, starts
 from pursers_shim.paths import Place
 from pursersctl.errors import Failed
 from pursersctl.service_files import File, Programs, agent, is_darwin, units
@@ -313,6 +313,7 @@ def hold(place: Place, environ: Mapping[str, str], *, force: bool) -> None:
 def unblock(place: Place, environ: Mapping[str, str]) -> None:
     """Have the manager of a service, if there is one, start a daemon although others failed. Raises Failed."""
     if (ours := _asked(place, environ)) is not None:
+        starts.forget(place)  # also the daemon itself would give up
         for step in ours.unblock():
             ask(step, environ)
 

@@ -46,7 +46,8 @@ def become(
     if os.path.lexists(place.stopped):
         raise HeldBack("It was stopped with pursersctl stop. Start it with: pursersctl start")
     if before.count >= GIVE_UP and not before.came_up:
-        raise HeldBack(f"The last {before.count} starts failed: {before.words} Repair that, then run: pursersctl start")
+        words = starts.last_words(place.start_log) or before.words
+        raise HeldBack(f"The last {before.count} starts failed: {words} Repair that, then run: pursersctl start")
     ownership = _take(place, sockets, above)
     try:
         starts.note_start(place, before.count + 1, clock())

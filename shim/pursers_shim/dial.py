@@ -142,8 +142,6 @@ def start(
         variables = daemon_environment(environ)
         if argv is not None:
             variables.update(service.manager_environment(environ))
-            if not patient:
-                starts.forget(where)
         else:
             starts.note_start(where, before.count + 1 if patient else 0, now)
             argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]

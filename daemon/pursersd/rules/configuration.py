@@ -216,7 +216,10 @@ def _line(text: str, name: str) -> int:
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         if heading := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
-            inside = heading[1].strip("\"' ") == section
+            title = re.sub(r"[\"' ]", "", heading[1])
+            if title == name:
+                return number
+            inside = title == section
             found = number if inside else found
         written = re.match(r"\s*([\w.\"' -]+?)\s*=", line)
         bare = re.sub(r"[\"' ]", "", written[1]) if written else ""
