@@ -1,8 +1,8 @@
 """A user manager for tests: `systemctl --user` as far as `pursersctl service` uses it, and the process that it speaks to.
 
 `install` puts a `systemctl` into a folder for PATH. It notes each call in `calls` and fails with the words in the file
-`fail-VERB` if there is one. Of the units it obeys ConditionPathExists, ListenStream, Environment, ExecStart, and the limit of starts;
-a service that fails is started again at once.
+`fail-VERB` if there is one. Of the units it obeys ConditionPathExists, ListenStream, Environment and ExecStart; a service that
+fails is started again at once, STARTS times in a row at most.
 """
 
 import fcntl

@@ -1,5 +1,6 @@
 """app: how the daemon leaves, and when it does so by itself."""
 
+import logging
 import os
 import signal
 from pathlib import Path
@@ -9,11 +10,13 @@ import anyio
 import pytest
 from mcp.server.mcpserver import Context
 
+from pursers_shim import starts
 from pursersd import app, clock, suspension
 from pursersd.conversation import link
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
 from pursersd.rules.configuration import DEFAULTS
+from pursersd.supervisor import Supervisor
 from pursersd.tools import server as tools
 from unit.running_app import PATIENCE, RunningApp, running
 
@@ -198,3 +201,56 @@ async def test_a_state_folder_that_cannot_be_used_is_said(monkeypatch: pytest.Mo
         async with running():
             pass
     assert caught.group_contains(OwnershipError, match="No space left on device")
+
+
+class Listening(Supervisor):
+    """Notes what a service manager would hear."""
+
+    def __init__(self) -> None:
+        super().__init__("/nowhere")
+        self.every_s = 0.01
+        self.heard: list[str] = []
+
+    def _say(self, words: str) -> None:
+        self.heard.append(words)
+
+
+async def test_a_service_manager_hears_the_whole_life_in_order() -> None:
+    above = Listening()
+    async with running("service", above=above, file="[log]\nkept = 5\n") as daemon:
+        async with daemon.control() as client:
+            with anyio.fail_after(PATIENCE):
+                while sum(words.startswith("WATCHDOG=1") for words in above.heard) < 3:
+                    await anyio.sleep(0.005)
+            assert (await client.ask("reload"))["changes"] == []
+        assert starts.read(daemon.place) is None  # counted by whoever started it, and not by the app
+    first, *_, last = above.heard
+    assert (first, last) == ("READY=1", "STOPPING=1\nSTATUS=leaving: stop")
+    reloaded = next(i for i, words in enumerate(above.heard) if words.startswith("RELOADING=1"))
+    assert above.heard[reloaded + 1] == "READY=1"
+
+
+async def test_the_configuration_is_followed_and_a_reload_changes_what_is_followed() -> None:
+    async with running(file="[conversations]\nmax_calls = 3\nresume_grace_s = 7\n[log]\nlevel = 'warning'\n") as daemon:
+        async with daemon.control() as client:
+            assert logging.getLogger().level == logging.WARNING
+            assert (daemon.app._limits.requests, daemon.app._conversations.reattach_s) == (3, 7)
+            file = Path(str(daemon.place.home), "config.toml")
+            file.write_text("[conversations]\nmax_calls = 4\n[statistics]\nwrite_every_s = 9\n")
+            os.kill(os.getpid(), signal.SIGHUP)
+            with anyio.fail_after(PATIENCE):
+                while daemon.app._limits.requests != 4:
+                    await anyio.sleep(0.005)
+            assert (daemon.app._conversations.reattach_s, daemon.app._stats.every_s) == (10, 9)
+            assert logging.getLogger().level == logging.INFO
+            file.write_text("[conversations]\nmax_calls = 5\nmin_calls = 1\n")
+            refused = await client.ask("reload")
+            assert refused["code"] == "configuration"
+            assert "line 3: there is no key 'min_calls'" in refused["text"]
+            assert daemon.app._limits.requests == 4
+            os.kill(os.getpid(), signal.SIGHUP)  # which ends nobody either
+            codes = [warning["code"] for warning in (await client.ask("status"))["warnings"]]
+            assert codes == ["configuration_wrong"]
+            shown = {row["key"]: row for row in (await client.ask("config"))["rows"]}
+            assert shown["conversations.max_calls"]["origin"] == "file"
+            assert not daemon.left.is_set()

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -291,3 +292,87 @@ def holder_of(lock: str) -> int:
     """Who holds a lock, asked in another process: a look of ours would free it."""
     code = "import sys; from pursers_shim.launch import lock_holder; print(lock_holder(sys.argv[1]) or 0)"
     return int(subprocess.run([sys.executable, "-c", code, lock], capture_output=True, check=True).stdout)
+
+
+# --- a socket that a service manager hands over ---
+
+
+@contextmanager
+def handed(place: paths.Place, path: str | None = None) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path or place.socket)
+        listener.listen(8)
+        yield listener
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_handed_socket_is_used_and_never_unlinked(place: paths.Place) -> None:
+    with handed(place) as listener, socket.socket(socket.AF_UNIX) as other:
+        before = os.lstat(place.socket).st_ino
+        ownership = take(place, [other, listener])
+        assert ownership.is_handed
+        assert ownership.has_socket
+        assert ownership.listener is listener
+        assert other.fileno() == -1
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(place.socket)
+        ownership.release()
+        assert os.lstat(place.socket).st_ino == before
+        assert lock_holder(place.lock) is None
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("fate", ["removed", "replaced"])
+def test_a_handed_socket_that_nobody_reaches_is_closed_and_one_of_our_own_made(place: paths.Place, fate: str) -> None:
+    with handed(place) as listener:
+        os.unlink(place.socket)
+        if fate == "replaced":
+            with handed(place):
+                pass  # a stale one of somebody who has ended
+        ownership = take(place, [listener])
+        assert not ownership.is_handed
+        assert listener.fileno() == -1
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(place.socket)
+        ownership.release()
+        assert not os.path.lexists(place.socket)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_handed_socket_does_not_let_us_push_a_living_listener_aside(place: paths.Place) -> None:
+    """Its file was replaced by that of another process, which listens."""
+    script = (
+        "import socket,sys; s=socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
+        "print('listens',flush=True); sys.stdin.read()"
+    )
+    with handed(place) as listener:
+        os.unlink(place.socket)
+        with subprocess.Popen(
+            [sys.executable, "-c", script, place.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"listens\n"
+            with pytest.raises(OwnershipError, match="Another pursersd listens"):
+                take(place, [listener])
+            other.kill()
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("kind", ["datagram", "connected", "elsewhere"])
+def test_what_is_not_a_listener_at_our_path_is_not_used(place: paths.Place, kind: str) -> None:
+    if kind == "datagram":
+        wrong = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        wrong.bind(place.folder + "/d")
+    elif kind == "connected":
+        with handed(place) as listener, socket.socket(socket.AF_UNIX) as client:
+            client.connect(place.socket)
+            wrong = listener.accept()[0]  # what a unit with Accept=yes hands over
+        assert wrong.getsockname() == place.socket
+    else:
+        wrong = socket.socket(socket.AF_UNIX)
+        wrong.bind(place.folder + "/elsewhere.sock")
+        wrong.listen()
+    with wrong:
+        ownership = take(place, [wrong])
+        assert not ownership.is_handed
+        ownership.release()
