@@ -236,30 +236,22 @@ def test_install_over_a_waiting_conversation_and_back_loses_nothing(
     caller.assert_once()
 
 
-def test_who_finds_nobody_has_the_service_started_and_starts_none_itself(home: Home, manager: Path) -> None:
+def test_shims_have_the_service_started_and_none_of_their_own_and_stop_lasts(home: Home, manager: Path) -> None:
     installed(home)
     assert home.ctl("status").returncode == 3  # looking starts nothing
-    assert home.ctl("ps").returncode == 3
     shim = home.shim(home.environment())
     shim.initialize()
     until_listed(home, 1)
     assert [ask(home, "status")["daemon"]["started_by"], len(home.daemons())] == ["service", 1]
-    # Now the manager does not listen: the shim asks it to.
-    home.ctl("stop")
-    os.unlink(home.place.stopped)
-    until_listed(home, 1)
-    assert user_manager.calls(manager)[-1] == f"start {name(home)}.service"
-    assert [ask(home, "status")["daemon"]["started_by"], len(home.daemons())] == ["service", 1]
-
-
-def test_stop_lasts_and_start_ends_it(home: Home, manager: Path) -> None:
-    installed(home)
-    assert home.ctl("start").returncode == 0
     assert home.ctl("stop").returncode == 0
     until(lambda: look(home)["activity"] == "inactive", PATIENCE, "it has ended")
     subprocess.run([manager / "bin" / "systemctl", "start", f"{name(home)}.socket"], env=home.environment(), check=True)
     assert home.daemons() == []
-    assert home.ctl("start").returncode == 0
+    # Now nobody forbids it, but the manager does not listen: the shim asks it to.
+    os.unlink(home.place.stopped)
+    until_listed(home, 1)
+    assert user_manager.calls(manager)[-1] == f"start {name(home)}.service"
+    assert [ask(home, "status")["daemon"]["started_by"], len(home.daemons())] == ["service", 1]
     assert look(home)["problems"] == []
     assert home.ctl("stop", "--force").returncode == 0
     assert f"stop {name(home)}.service" in user_manager.calls(manager)

@@ -230,20 +230,23 @@ async def test_a_service_manager_hears_the_whole_life_in_order() -> None:
     assert above.heard[reloaded + 1] == "READY=1"
 
 
+def configure(daemon: RunningApp, text: str) -> None:
+    Path(str(daemon.place.home), "config.toml").write_text(text)
+
+
 async def test_the_configuration_is_followed_and_a_reload_changes_what_is_followed() -> None:
     async with running(file="[conversations]\nmax_calls = 3\nresume_grace_s = 7\n[log]\nlevel = 'warning'\n") as daemon:
         async with daemon.control() as client:
             assert logging.getLogger().level == logging.WARNING
             assert (daemon.app._limits.requests, daemon.app._conversations.reattach_s) == (3, 7)
-            file = Path(str(daemon.place.home), "config.toml")
-            file.write_text("[conversations]\nmax_calls = 4\n[statistics]\nwrite_every_s = 9\n")
+            configure(daemon, "[conversations]\nmax_calls = 4\n[statistics]\nwrite_every_s = 9\n")
             os.kill(os.getpid(), signal.SIGHUP)
             with anyio.fail_after(PATIENCE):
                 while daemon.app._limits.requests != 4:
                     await anyio.sleep(0.005)
             assert (daemon.app._conversations.reattach_s, daemon.app._stats.every_s) == (10, 9)
             assert logging.getLogger().level == logging.INFO
-            file.write_text("[conversations]\nmax_calls = 5\nmin_calls = 1\n")
+            configure(daemon, "[conversations]\nmax_calls = 5\nmin_calls = 1\n")
             refused = await client.ask("reload")
             assert refused["code"] == "configuration"
             assert "line 3: there is no key 'min_calls'" in refused["text"]

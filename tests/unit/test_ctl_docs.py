@@ -54,6 +54,9 @@ def test_every_field_is_described(kind: type[msgspec.Struct]) -> None:
         ("`sweep`", found.Sweep),
         ("`metrics`", api.Metrics),
         ("`events`", events.Woke),
+        ("`service status`", printed.ServiceStatus),
+        ("`config show`", api.Config),
+        ("`reload`", api.Reloaded),
     ],
 )
 def test_the_examples_are_true(heading: str, kind: type[msgspec.Struct]) -> None:
