@@ -1,15 +1,12 @@
 """The files that make the daemon a service: filled in from the templates in systemd/ and launchd/, compared, put in place."""
 
-import difflib
 import os
-import plistlib
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +51,8 @@ class File:
 
     def shown(self) -> str:
         """What writing it would do, for people: the whole text of a new file, else the difference."""
+        import difflib  # here, like all that most commands do not need
+
         found = self.found
         if found == self.text:
             return f"{self.path}: as it should be\n"
@@ -122,6 +121,8 @@ def units(place: Place, found: Programs, folder: Path) -> list[File]:
 
 def agent(place: Place, found: Programs, folder: Path, *, is_shared: bool) -> File:
     """The launchd agent of this place, for `folder`. One that is shared by all users names no file of one of them."""
+    import plistlib
+
     values = {"NAME": service.name(place), "PROGRAM": found.daemon, "HOME": place.home or ""}
     values["LOGS"] = os.path.dirname(api.log_file(place.home))
     job: dict[str, Any] = plistlib.loads(_template("launchd/pursersd.plist").encode())
@@ -136,6 +137,8 @@ def agent(place: Place, found: Programs, folder: Path, *, is_shared: bool) -> Fi
 def program_in(text: str) -> str | None:
     """The daemon's program that a unit or an agent starts; None where none is named."""
     if text.startswith("<?xml"):
+        import plistlib
+
         try:
             arguments = plistlib.loads(text.encode()).get("ProgramArguments")
         except (plistlib.InvalidFileException, ValueError, AttributeError):
@@ -150,6 +153,8 @@ def program_in(text: str) -> str | None:
 
 
 def _template(name: str) -> str:
+    from importlib.resources import files
+
     return files("pursersctl").joinpath(name).read_text(encoding="utf-8")
 
 

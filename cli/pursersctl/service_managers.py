@@ -1,9 +1,7 @@
 """systemd's user manager and launchd: what each is asked, in which order, and what it says of our service."""
 
 import os
-import plistlib
 import pwd
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,6 +211,8 @@ class Launchd:
         return [agent(self._place, found, folder or self._folder, is_shared=folder is not None)]
 
     def is_ours(self, text: str) -> bool:
+        import plistlib  # here, like all that most commands do not need
+
         try:
             return bool(plistlib.loads(text.encode()).get("Label") == self.name)
         except (plistlib.InvalidFileException, ValueError, AttributeError):
@@ -283,6 +283,8 @@ def manager(place: Place, environ: Mapping[str, str]) -> ServiceManager:
 
 def ask(step: Step, environ: Mapping[str, str]) -> str:
     """Carry out one command and return what it printed. Raises Failed with its words."""
+    import subprocess
+
     try:
         done = subprocess.run(
             step.argv,

@@ -127,11 +127,10 @@ def test_a_socket_in_a_folder_that_others_can_enter_is_refused_for_good(home: Ho
 def test_a_daemon_of_another_kind_leaves_when_the_manager_takes_its_socket(
     home: Home, central: Central, board: str, converse: Converse
 ) -> None:
-    shim = converse("w")  # which starts a daemon of its own
-    first = home.daemon_pid()
-    caller = Caller(shim)
+    caller = Caller(converse("w"))  # whose shim starts a daemon of its own
     wait = caller.arm()
     until_blocking(home, 1)
+    first = home.daemon_pid()
     with Activation(home.place.socket, home.folder) as activation:
         starter = Starter(home, activation)
         second = starter()
@@ -184,6 +183,10 @@ def installed(home: Home) -> "subprocess.CompletedProcess[str]":
     done = home.ctl("service", "install")
     assert done.returncode == 0, done.stderr
     return done
+
+
+def systemctl(home: Home, manager: Path, verb: str, kind: str) -> None:
+    subprocess.run([manager / "bin" / "systemctl", verb, f"{name(home)}.{kind}"], env=home.environment(), check=True)
 
 
 def look(home: Home) -> dict[str, object]:
@@ -245,7 +248,7 @@ def test_shims_have_the_service_started_and_none_of_their_own_and_stop_lasts(hom
     assert [ask(home, "status")["daemon"]["started_by"], len(home.daemons())] == ["service", 1]
     assert home.ctl("stop").returncode == 0
     until(lambda: look(home)["activity"] == "inactive", PATIENCE, "it has ended")
-    subprocess.run([manager / "bin" / "systemctl", "start", f"{name(home)}.socket"], env=home.environment(), check=True)
+    systemctl(home, manager, "start", "socket")
     assert home.daemons() == []
     # Now nobody forbids it, but the manager does not listen: the shim asks it to.
     os.unlink(home.place.stopped)
@@ -263,10 +266,9 @@ def test_a_service_that_fails_is_given_up_and_everybody_says_why(home: Home, man
     (home.folder / "state" / "epoch").write_text("no number")
     starts.note_start(home.place, service_start.GIVE_UP - 1, time.time())
     home.shim(home.environment()).initialize()
-    until(lambda: (manager / "systemd" / f"{name(home)}.failed").exists(), PATIENCE, "the manager gives up")
-    found = look(home)
-    assert found["activity"] == "failed"
-    assert "It has ended (service-start-limit-hit)" in str(found["problems"])
+    # The shim asks again now and then; each time the manager gives up.
+    ended = "It has ended (service-start-limit-hit)"
+    until(lambda: ended in str(look(home)["problems"]), PATIENCE, "the manager gives up")
     assert "is damaged" in home.ctl("status").stderr
     (home.folder / "state" / "epoch").write_text("7")
     assert home.ctl("start").returncode == 0
@@ -287,9 +289,11 @@ def test_what_the_manager_refuses_is_told_in_its_words_and_can_be_repeated(home:
 
 def test_without_a_manager_nothing_is_written_and_shims_start_the_daemon_as_ever(home: Home, manager: Path) -> None:
     installed(home)
+    systemctl(home, manager, "stop", "socket")
     (manager / "systemd" / "private").unlink()
-    home.shim(home.environment()).initialize()  # its socket is still there
+    home.shim(home.environment()).initialize()
     until_listed(home, 1)
+    assert ask(home, "status")["daemon"]["started_by"] == "auto"
     done = home.ctl("service", "install")
     assert (done.returncode, done.stdout) == (1, "")
     assert "loginctl enable-linger" in done.stderr
