@@ -358,16 +358,11 @@ def test_a_handed_socket_does_not_let_us_push_a_living_listener_aside(place: pat
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("kind", ["datagram", "connected", "elsewhere"])
+@pytest.mark.parametrize("kind", ["datagram", "elsewhere"])
 def test_what_is_not_a_listener_at_our_path_is_not_used(place: paths.Place, kind: str) -> None:
     if kind == "datagram":
         wrong = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         wrong.bind(place.folder + "/d")
-    elif kind == "connected":
-        with handed(place) as listener, socket.socket(socket.AF_UNIX) as client:
-            client.connect(place.socket)
-            wrong = listener.accept()[0]  # what a unit with Accept=yes hands over
-        assert wrong.getsockname() == place.socket
     else:
         wrong = socket.socket(socket.AF_UNIX)
         wrong.bind(place.folder + "/elsewhere.sock")
@@ -376,3 +371,14 @@ def test_what_is_not_a_listener_at_our_path_is_not_used(place: paths.Place, kind
         ownership = take(place, [wrong])
         assert not ownership.is_handed
         ownership.release()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_connection_is_not_taken_for_the_socket_that_it_came_in_by(place: paths.Place) -> None:
+    """That is what a unit with Accept=yes hands over."""
+    with handed(place) as listener, socket.socket(socket.AF_UNIX) as client:
+        client.connect(place.socket)
+        with listener.accept()[0] as connection:
+            assert connection.getsockname() == place.socket
+            with pytest.raises(OwnershipError, match="Another pursersd listens"):
+                take(place, [connection])

@@ -129,9 +129,9 @@ def test_systemd_is_asked_where_a_user_manager_runs(tmp_path: Path) -> None:
     assert service.start_command(USERS, environ) is None
     for file in units(USERS, FOUND, Path(service.unit_folders(environ)[0])):
         file.write()
-    assert service.start_command(USERS, environ) is None  # nobody to ask
     assert "There is no systemctl here" in str(Systemd(USERS, environ).unavailable())
     (tmp_path / "bin" / "systemctl").touch(mode=0o755)
+    assert service.start_command(USERS, environ) is None  # nobody to ask
     assert "No systemd user manager runs for you" in str(Systemd(USERS, environ).unavailable())
     (tmp_path / "run" / "systemd").mkdir(parents=True)
     (tmp_path / "run" / "systemd" / "private").touch()

@@ -69,9 +69,11 @@ def test_a_manager_that_is_gone_is_noted_once_and_harms_nothing(root: Path, capl
     assert caplog.text.count("the service manager does not hear us") == 1
 
 
-def test_sockets_are_taken_only_by_the_process_they_are_for() -> None:
+def test_sockets_are_taken_only_by_the_process_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
     environ = {"LISTEN_FDS": "1", "LISTEN_PID": str(PID + 1), "LISTEN_FDNAMES": "x"}
-    assert handed(environ, PID) == []
+    with socket.socket(socket.AF_UNIX) as found:
+        monkeypatch.setattr("pursersd.supervisor.FIRST_DESCRIPTOR", found.fileno())
+        assert handed(environ, PID) == []
     assert environ == {}
     assert handed({"LISTEN_FDS": "many", "LISTEN_PID": str(PID)}, PID) == []
     assert handed({}, PID) == []
