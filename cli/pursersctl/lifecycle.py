@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pursers_shim import dial
+from pursers_shim import dial, service
 from pursers_shim.paths import PathError, Place, check_folder
 from pursersctl import client, output, service_managers
 from pursersctl.errors import Busy, Failed, NotRunning, Refused
@@ -246,9 +246,16 @@ def _system_errors(action: str) -> Iterator[None]:
 
 def _last_words(place: Place) -> str:
     """What the daemon that failed printed, as a paragraph; where to look if it printed nothing."""
-    try:
-        with open(place.start_log, encoding="utf-8", errors="replace") as file:
-            text = file.read()[-LAST_WORDS:].strip()
-    except OSError:
-        text = ""
+    logs = [place.start_log]
+    if service.installed(place, os.environ) is not None:
+        logs.append(place.ask_log)
+    text = "\n".join(filter(None, (_read(log) for log in logs)))
     return f" It said:\n{text}" if text else " It said nothing. See: pursersctl logs"
+
+
+def _read(log: str) -> str:
+    try:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return file.read()[-LAST_WORDS:].strip()
+    except OSError:
+        return ""

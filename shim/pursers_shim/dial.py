@@ -138,14 +138,14 @@ def start(
         if daemon_pid(where) is not None or (patient and now < before.last + before.delay):
             os.close(held)
             return None
-        argv = service.start_command(where, environ)
         variables = daemon_environment(environ)
-        if argv is not None:
-            variables.update(service.manager_environment(environ))
+        ask = service.start_command(where, environ)
+        if ask is not None:
+            spawn_detached(ask, {**variables, **service.manager_environment(environ)}, where.ask_log)
         else:
             starts.note_start(where, before.count + 1 if patient else 0, now)
             argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]
-        spawn_detached(argv, variables, where.start_log)
+            spawn_detached(argv, variables, where.start_log)
     except OSError:
         os.close(held)
         raise
@@ -204,7 +204,7 @@ class Dialer:
         """Why there is no link at this moment."""
         if self._trouble is not None and (self._trouble.is_hopeless or self._refusal is not None):
             return self._trouble
-        return _crash_loop(self._place) or self._trouble or _starting(self._place)
+        return _crash_loop(self._place) or self._trouble or _starting(self._place, self._by_service)
 
     def welcomed(self) -> None:
         """The daemon has taken us in: after the next loss try at once."""
@@ -303,11 +303,11 @@ def _busy(where: Place) -> Trouble:
     return Trouble(f"The daemon{_named(pid)} runs but does not answer.", _LOOK)
 
 
-def _starting(where: Place | None) -> Trouble:
+def _starting(where: Place | None, by_service: bool) -> Trouble:
     """A daemon was started and is not there yet; what it printed, if anything, says why."""
     if where is None:
         return Trouble("The daemon is starting.", _LOOK)
-    words = starts.last_words(where.start_log)
+    words = (by_service and starts.last_words(where.ask_log)) or starts.last_words(where.start_log)
     text = f"The daemon was started but is not ready. It printed: {words}" if words else "The daemon is still starting."
     return Trouble(text, _again(where))
 

@@ -26,7 +26,7 @@ class PathError(Exception):
 class Place:
     """The runtime folder of one daemon and the files in it."""
 
-    __slots__ = ("folder", "home", "lock", "socket", "start_lock", "start_log", "starts", "stopped")
+    __slots__ = ("ask_log", "folder", "home", "lock", "socket", "start_lock", "start_log", "starts", "stopped")
 
     def __init__(self, folder: str, home: str | None) -> None:
         self.folder = folder
@@ -39,6 +39,8 @@ class Place:
         """Held by whoever is starting a daemon."""
         self.start_log = folder + "/start.log"
         """What the last automatically started daemon printed before its own log was open."""
+        self.ask_log = folder + "/ask.log"
+        """What the service manager printed when it was last asked to start one."""
         self.starts = folder + "/starts"
         """How the last automatic starts went; see `starts`."""
         self.stopped = folder + "/stopped"
