@@ -5,7 +5,6 @@ Exit code 0 means here that nobody should start it again: it was told to stop, o
 """
 
 import atexit
-import faulthandler
 import os
 import socket
 import sys
@@ -60,6 +59,8 @@ def become(
 def keep_words(path: str) -> None:
     """What this process prints from now on goes into `path`, where shims and pursersctl look why it did not come up, and at
     its end to the manager's journal as well."""
+    import faulthandler  # here, because a daemon that is no service should have its lock soon
+
     journal = os.dup(2)
     words = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     os.dup2(words, 2)

@@ -7,7 +7,6 @@ stored doors (docs/decisions/0025). Pure: the text of the file and the environme
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -144,6 +143,8 @@ def resolve(
 
 def read(text: str, file: str) -> tuple[dict[str, Value], list[str]]:
     """The values in the text of a file, by key, and what is wrong with the rest of it."""
+    import tomllib  # here, because most daemons have no file, and all should have their lock soon
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
