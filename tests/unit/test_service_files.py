@@ -2,7 +2,6 @@
 
 import os
 import plistlib
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,8 @@ from pursersctl.render import plain
 from pursersctl.service_files import File, Programs, agent, program_in, programs, units
 from pursersctl.service_managers import Launchd, State, Systemd, ask
 
-DATA = Path(__file__).parents[1] / "data"
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"
 ANALYZE = "/usr/bin/systemd-analyze"
 USERS = Place("/tmp/pursersd-1000", None)
 ODD = Place('/srv/a "b" %c\\d/run', '/srv/a "b" %c\\d')
@@ -251,8 +251,7 @@ def test_the_status_of_no_service_says_how_to_get_one() -> None:
     assert "Install it with: pursersctl service install" in text
 
 
-def test_the_templates_are_part_of_the_package_and_shown_at_the_top() -> None:
-    root = Path(__file__).parents[2]
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a source archive has no symbolic links")
+def test_the_templates_are_shown_at_the_top_of_the_repository() -> None:
     for folder in ("systemd", "launchd"):
-        assert sorted(os.listdir(root / folder)) == sorted(os.listdir(root / "cli" / "pursersctl" / folder))
-    assert shutil.which("true")
+        assert (ROOT / folder).resolve() == ROOT / "cli" / "pursersctl" / folder
