@@ -15,6 +15,7 @@ ALLOWED = {
     "daemon/pursersd/central/served_time.py": "stands in until Central's first answer; for people, how wrong ours is",
     "daemon/pursersd/state/doors.py": "when a door was stored, for people",
     "shim/pursers_shim/dial.py": "how closely starts follow one another: a clock that is set makes them forgotten",
+    "daemon/pursersd/service_start.py": "the same, for a service",
     "daemon/pursersd/control.py": "the same, for people",
     "daemon/pursersd/installed.py": "when the package was replaced, for people",
     "daemon/pursersd/central/account.py": "statistics are of calendar days",

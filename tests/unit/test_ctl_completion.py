@@ -52,7 +52,7 @@ def completed(home: Home, *lines: str) -> list[str]:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 def test_bash_completes_commands_options_values_and_names(home: Home) -> None:
     assert completed(home, "pursersctl re", "pursersctl ps --state w", "pursersctl ps --seat b") == [
-        "restart reap",
+        "restart reap reload",
         "waiting working",
         "",
     ]
