@@ -16,9 +16,11 @@ from pursersctl import doctor_bundle, doctor_shown, output
 from pursersctl.doctor_daemon import daemon
 from pursersctl.doctor_doors import doors
 from pursersctl.doctor_folders import log_folder, runtime_folder, socket_and_lock, state_folder, stats_file
+from pursersctl.doctor_hosts import hosts
 from pursersctl.doctor_install import programs, python
 from pursersctl.doctor_patient import Check, Patient, ill, patient
 from pursersctl.doctor_processes import processes
+from pursersctl.doctor_service import installed
 from pursersctl.errors import CommandError
 from pursersctl.found import Doctor, Finding, Result
 
@@ -29,8 +31,10 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("state_folder", state_folder),
     ("log_folder", log_folder),
     ("socket", socket_and_lock),
+    ("service", installed),
     ("daemon", daemon),
     ("doors", doors),
+    ("hosts", hosts),
     ("processes", processes),
     ("stats_file", stats_file),
 )

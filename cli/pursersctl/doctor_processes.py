@@ -16,7 +16,7 @@ def processes(patient: Patient) -> Iterator[Finding]:
         pids = ", ".join(str(one.server.process.pid) for one in bridges)
         memory = size(sum(one.server.rss_bytes for one in bridges))
         text = f"hosts still run {len(bridges)} pursers-wait-bridge ({memory}): pid {pids}"
-        yield doubtful("bridges", text, "Let these hosts start pursers-shim instead; see docs/compatibility.md")
+        yield doubtful("bridges", text, "pursersctl hosts list shows which, pursersctl hosts migrate NAME repairs it")
     else:
         yield well("bridges", "no host runs pursers-wait-bridge")
     orphans = [one for one in found if one.is_orphan]

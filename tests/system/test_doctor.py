@@ -25,7 +25,7 @@ from rig.proxy import Proxy
 from rig.shim import Json
 from system.scene import Converse, until_listed
 
-QUIET = ("python", "packages", "programs", "bridges", "orphans", "disk")
+QUIET = ("python", "packages", "programs", "bridges", "orphans", "disk", "hosts", "service")
 """What depends on the machine that the tests run on."""
 
 

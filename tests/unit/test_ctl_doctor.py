@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from pursersctl import doctor as command
-from pursersctl import doctor_daemon, doctor_doors, doctor_folders, doctor_install
+from pursersctl import doctor_daemon, doctor_doors, doctor_folders, doctor_hosts, doctor_install, doctor_service
 from pursersctl.doctor_doors import Examined
 from pursersctl.doctor_patient import Patient, advised, doubtful, ill, patient, well
 from pursersctl.doctor_shown import doctor as shown
@@ -312,3 +312,27 @@ def test_nothing_of_it_made_a_file(who: Patient, home: Home) -> None:
         list(check(who))
     assert list(home.folder.rglob("*")) == []
     assert stat.S_IMODE(home.folder.stat().st_mode) == 0o700
+
+
+def test_a_host_that_starts_something_else_and_one_that_starts_the_shim(who: Patient, home: Home) -> None:
+    user = home.folder / "user"
+    (user / ".gemini").mkdir(parents=True)
+    file = user / ".gemini" / "settings.json"
+    file.write_text('{"mcpServers": {}}')
+    found = {finding.subject: finding for finding in doctor_hosts.hosts(who)}
+    assert found[None].result == "warn"
+    assert found[None].action.startswith("pursersctl hosts add ")
+    assert home.ctl("hosts", "add", "gemini-cli", "--force").returncode == 0
+    found = {finding.subject: finding for finding in doctor_hosts.hosts(who)}
+    assert (found["gemini-cli"].result, found["gemini-cli"].text) == ("pass", "Gemini CLI starts the shim")
+    file.write_text("{ broken")
+    found = {finding.subject: finding for finding in doctor_hosts.hosts(who)}
+    assert found["gemini-cli"].result == "fail"
+    assert str(file) in found["gemini-cli"].text
+
+
+def test_a_service_that_is_not_installed_is_no_fault(who: Patient) -> None:
+    (finding,) = doctor_service.installed(who)
+    assert finding.result == "pass"
+    assert "no " in finding.text
+    assert "shims start the daemon" in finding.text
