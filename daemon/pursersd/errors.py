@@ -22,6 +22,12 @@ class DoorsError(ConfigurationError):
     code = "doors"
 
 
+class KeyringError(ConfigurationError):
+    """The keys that seal a question between its rounds cannot be used; the text names their file and the repair."""
+
+    code = "request_state_keys"
+
+
 class ArgumentError(PursersError):
     """A tool was called with an argument that it does not take; the text says what it takes and what it got."""
 

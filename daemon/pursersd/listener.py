@@ -25,10 +25,12 @@ from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
 from pursersd.fence import Fence
 from pursersd.log import concerning
+from pursersd.rules.bridge_files import keys_path
 from pursersd.rules.credential import ReadFile
 from pursersd.settings import resolve
 from pursersd.state.digests import DigestFiles
 from pursersd.state.doors import Doors
+from pursersd.state.keyring import Keyring
 from pursersd.state.stats import StatsWriters
 
 log = logging.getLogger(__name__)
@@ -174,6 +176,7 @@ class Listener:
             self._stats.of(hello.env, hello.cwd),
             resume.idle_s if resume else None,
             lambda board: self._digests.of(hello.env, hello.cwd, board),
+            Keyring(keys_path(hello.env, str(doors.folder), hello.cwd)),
         )
         if resume:
             conversation.kept = resume.kept | conversation.kept

@@ -135,6 +135,8 @@ class Exchange:
         if isinstance(value.get("method"), str):
             if "id" in value:
                 link.asked.add(id_key(value["id"]))
+            elif value["method"] == CANCELLED:
+                link.asked.discard(_cancelled(value.get("params")))
             self._host.send(line + b"\n")
         elif "id" in value:
             self.patience.is_alive = link is self.link
@@ -228,3 +230,8 @@ class Exchange:
         """An answer of our own."""
         self.own_bytes += len(line)
         self._host.send(line)
+
+
+def _cancelled(params: object) -> str:
+    """The key of the question that the daemon takes back."""
+    return id_key(params.get("requestId") if isinstance(params, dict) else None)

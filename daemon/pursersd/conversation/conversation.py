@@ -29,6 +29,7 @@ from pursersd.seats.seat import Seat, SeatRequest, Source
 from pursersd.settings import DEFAULT_NAME, Settings
 from pursersd.state.digests import DigestFile
 from pursersd.state.doors import Doors
+from pursersd.state.keyring import Keyring
 from pursersd.state.stats import StatsWriter
 from pursersd.waits.board import Memory
 from pursersd.waits.watched import Watched
@@ -55,6 +56,7 @@ class Conversation:
         stats: StatsWriter | None = None,
         digests: Callable[[str], DigestFile] | None = None,
         witness: Witness | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self.id = conversation_id
         self.origin = origin
@@ -87,6 +89,8 @@ class Conversation:
         self._centrals = centrals
         self._stats = stats
         """Where its calls are counted; None: nowhere."""
+        self.keyring = keyring or Keyring("")
+        """What seals the questions that it asks."""
         self._seat: Seat | None = None
         self._seats: dict[str, Seat] = {}
         """Every seat that it took, by URI."""

@@ -16,10 +16,11 @@ from pydantic import ValidationError
 
 from pursers_shim import wire
 from pursersd.conversation import bounds
+from pursersd.conversation.asked import Asked
 from pursersd.conversation.conversation import Conversation, RequestId
 from pursersd.conversation.outlet import Outlet, Stalled
 from pursersd.conversation.request_ids import RequestIds
-from pursersd.rules.windows import LW_LINK
+from pursersd.rules.windows import LW_ELICIT, LW_LINK
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Link:
         self._stream = stream
         self._lines = lines
         self._ids = RequestIds()
+        self._asked = Asked()
         self._requests = conversation.requests
         self._outlet = Outlet(stream)
         self._limits = limits or bounds.Limits()
@@ -113,6 +115,9 @@ class Link:
         finally:
             self._is_open = False
             self._drained.set()
+            if self._asked:
+                what = f"{self.conversation.id}: link {self.epoch} ended with {len(self._asked)} open"
+                self.conversation.windows.opened(LW_ELICIT, what, len(self._asked))
         if self._farewell is not None and not self._outlet.is_torn:
             with anyio.move_on_after(DRAIN_TIMEOUT):
                 await self._send(self._farewell)
@@ -208,8 +213,10 @@ class Link:
             await self._take_request(message, len(line), streams)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             await self._take_cancel(message, streams)
-        else:
+        elif isinstance(message, JSONRPCNotification):
             await streams.to_server.send(SessionMessage(message))
+        elif (answer := self._asked.answered(message)) is not None:
+            await streams.to_server.send(SessionMessage(answer))
 
     async def _take_request(self, request: JSONRPCRequest, size: int, streams: _Streams) -> None:
         age_s = self.conversation.resumed_ages.pop(request.id, None)
@@ -274,7 +281,11 @@ class Link:
     async def _pass_on(self, outgoing: SessionMessage) -> None:
         message = outgoing.message
         own_id: RequestId | None = getattr(message, "id", None)
-        if own_id is not None and not isinstance(message, JSONRPCRequest):
+        if isinstance(message, JSONRPCRequest):
+            message = self._asked.ask(message)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            message = self._asked.given_up(message)
+        elif own_id is not None:
             host_id = self._ids.release(own_id)
             is_call = own_id in self._calls
             self._calls.discard(own_id)

@@ -30,6 +30,7 @@ from pursersd.rules.windows import LW_STDIO
 from pursersd.settings import Settings
 from pursersd.state.digests import DigestFile
 from pursersd.state.doors import Doors
+from pursersd.state.keyring import Keyring
 from pursersd.state.names import Names
 from pursersd.state.stats import StatsWriter
 from pursersd.timings import Timings
@@ -82,13 +83,14 @@ class Conversations:
         stats: StatsWriter | None = None,
         idle_s: float | None = None,
         digests: Callable[[str], DigestFile] | None = None,
+        keyring: Keyring | None = None,
     ) -> Conversation:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
         `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at; its calls
-        are counted in `stats`, and `digests` gives the file with its record. After a daemon's death nobody here knows the id;
-        the shim's word is taken, with its epoch as the high-water mark. `idle_s` is how long the model of a conversation that
-        resumes has been silent, by its shim; None if it never spoke.
+        are counted in `stats`, `digests` gives the file with its record, and its questions are sealed with `keyring`. After a
+        daemon's death nobody here knows the id; the shim's word is taken, with its epoch as the high-water mark. `idle_s` is how
+        long the model of a conversation that resumes has been silent, by its shim; None if it never spoke.
         """
         known = self._all.get(resume) if resume else None
         if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():
@@ -106,6 +108,7 @@ class Conversations:
             stats=stats,
             digests=digests,
             witness=Witness(self.timings, self.events),
+            keyring=keyring,
         )
         conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"

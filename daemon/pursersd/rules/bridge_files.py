@@ -6,6 +6,7 @@ from collections.abc import Mapping
 FOLDER_VARIABLE = "PURSERS_BRIDGE_STATE_DIR"
 STATS_VARIABLE = "PURSERS_BRIDGE_STATS"
 DIGEST_VARIABLE = "PURSERS_BRIDGE_STATE"
+KEYS_VARIABLE = "PURSERS_REQUEST_STATE_KEY_FILE"
 
 
 def state_folder(environ: Mapping[str, str], home: str | None, cwd: str = "/") -> str:
@@ -36,6 +37,12 @@ def digest_path(environ: Mapping[str, str], home: str | None, board: str, cwd: s
     if named:
         return _absolute(named, environ, cwd)
     return os.path.join(state_folder(environ, home, cwd), f"orchestrator_state_{board}.json")
+
+
+def keys_path(environ: Mapping[str, str], folder: str, cwd: str = "/") -> str:
+    """The request-state.keys of a program with this environment: the file that it names, else the one in its state folder."""
+    named = environ.get(KEYS_VARIABLE, "").strip()
+    return _absolute(named, environ, cwd) if named else os.path.join(folder, "request-state.keys")
 
 
 def _absolute(path: str, environ: Mapping[str, str], cwd: str) -> str:

@@ -37,7 +37,7 @@ class Tool:
     why: str
     """Why the class is the right one."""
     target: tuple[str, ...] = ()
-    """The arguments that name what a call is about, for a caller who must look at it."""
+    """The arguments that name what a call is about, for a caller who must look at it; `a.b` is the member b of a."""
     check: str = "Look at the board before you call it again."
     """How a caller finds out what became of a call whose outcome is unknown."""
     destructive: bool = False
@@ -76,7 +76,7 @@ TOOLS: Mapping[str, Tool] = {
     "board_human_requests": Tool(
         Resend.VERIFY,
         "a request is resolved once: its record says by whom and how",
-        ("boards", "answer"),
+        ("boards", "answer.board_id", "answer.ticket_id", "answer.request_id"),
         _STILL_WAITING,
         destructive=True,
     ),
@@ -200,4 +200,13 @@ def key(conversation: str, request: str | int, name: str, arguments: Mapping[str
 
 def target(name: str, arguments: Mapping[str, object]) -> dict[str, object]:
     """What a call is about: those of its arguments that name it and were given."""
-    return {part: arguments[part] for part in tool(name).target if arguments.get(part) is not None}
+    found = {part: _argument(part, arguments) for part in tool(name).target}
+    return {part: value for part, value in found.items() if value is not None}
+
+
+def _argument(part: str, arguments: Mapping[str, object]) -> object:
+    name, _, member = part.partition(".")
+    value = arguments.get(name)
+    if not member:
+        return value
+    return value.get(member) if isinstance(value, dict) else None

@@ -14,6 +14,7 @@ LW_KEEPALIVE = "LW-KEEPALIVE"
 LW_PRESENCE = "LW-PRESENCE"
 LW_OVERFLOW = "LW-OVERFLOW"
 LW_DIGEST = "LW-DIGEST"
+LW_ELICIT = "LW-ELICIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,12 @@ WINDOWS = {
             "digests_incomplete",
             "events between the place that a digest begins at and the oldest that is kept for digests",
             "The digest names the board in warnings; a ticket's own history has them.",
+        ),
+        Window(
+            LW_ELICIT,
+            "forms_cancelled",
+            "what a human had typed into a form whose link ended before the answer came",
+            "The shim takes the form back and calls again: a question that is still pending is asked anew.",
         ),
     )
 }

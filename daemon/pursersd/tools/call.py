@@ -121,20 +121,24 @@ class Call:
                 pause = resend.pause(error, next(pauses))
             await anyio.sleep(pause)
 
-    def unknown(self, error: OutcomeUnknown) -> CallToolResult:
-        """What the model reads when nobody can tell whether its call was carried out; it is counted (RB-LSE-001)."""
+    def unknown_text(self, error: OutcomeUnknown) -> str:
+        """The words for an outcome that nobody can tell; it is counted (RB-LSE-001)."""
         self.conversation.windows.opened(LW_CALL, f"{self.conversation.id}: {self.tool}: {error}")
-        rule = resend.tool(self.tool)
         target = resend.target(self.tool, self.arguments)
         on = f" on {json.dumps(target, ensure_ascii=False)}" if target else ""
-        text = f"The outcome of {self.tool}{on} is unknown ({LW_CALL}): {error}. Do not just repeat it. {rule.check}"
+        check = resend.tool(self.tool).check
+        return f"The outcome of {self.tool}{on} is unknown ({LW_CALL}): {error}. Do not just repeat it. {check}"
+
+    def unknown(self, error: OutcomeUnknown) -> CallToolResult:
+        """What the model reads when nobody can tell whether its call was carried out."""
+        text = self.unknown_text(error)
         failed = wire.failed_call(
             wire.OUTCOME_UNKNOWN,
             text,
-            action=rule.check,
+            action=resend.tool(self.tool).check,
             outcome="unknown",
             modern=False,  # the SDK knows which era it is
-            about={"tool": self.tool, "target": target},
+            about={"tool": self.tool, "target": resend.target(self.tool, self.arguments)},
         )
         shown = TextContent(type="text", text=f"Error executing tool {self.tool}: {text}")
         return CallToolResult(content=[shown], structured_content=failed["structuredContent"], is_error=True)

@@ -1,5 +1,6 @@
 """The tool project_registry_get: the home board's registry of projects (bridge.md §1.8)."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 from mcp.server.mcpserver import Context
@@ -22,16 +23,20 @@ async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any
         central, seat = await conversation.join()
     except PursersError as error:
         raise ToolError(join_failure_text(error)) from error
+    call = Call.of(ctx.request_context)
+    arguments = {"board_id": seat.board, "key": registry.STATE_KEY}
+    return await validated(seat.board, call.carry_out(central.pool, "board_state_get", arguments))
+
+
+async def validated(board: str, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """The registry that Central's answer holds. Raises ToolError with what is wrong and what to do."""
     try:
-        call = Call.of(ctx.request_context)
-        arguments = {"board_id": seat.board, "key": registry.STATE_KEY}
-        stored = await call.carry_out(central.pool, "board_state_get", arguments)
-        return dict(registry.validated(stored))
+        return dict(registry.validated(await answer))
     except ToolFailed as error:
         if not str(error).startswith(NO_KEY):
             raise ToolError(str(error)) from error
         raise ToolError(
-            f"Board {seat.board} has no project registry ({error}). Its admin creates one with: pursers-registry add"
+            f"Board {board} has no project registry ({error}). Its admin creates one with: pursers-registry add"
         ) from error
     except PursersError as error:
         raise ToolError(str(error)) from error

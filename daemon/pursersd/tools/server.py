@@ -19,10 +19,12 @@ from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.conversation import Conversation
 from pursersd.errors import OutcomeUnknown
 from pursersd.rules import resend
-from pursersd.tools import digest
+from pursersd.tools import digest, sealed_state
 from pursersd.tools.a2a_wait import a2a_wait
 from pursersd.tools.call import Call
 from pursersd.tools.digest_resource import add_digest_resource
+from pursersd.tools.human_request import board_human_request
+from pursersd.tools.human_requests import board_human_requests
 from pursersd.tools.project_registry import project_registry_get
 from pursersd.tools.questions import QUESTION_TOOLS
 
@@ -42,6 +44,8 @@ TOOLS: Sequence[Tool] = (
     digest.board_digest_ack,
     digest.board_watch,
     digest.board_unwatch,
+    board_human_request,
+    board_human_requests,
     *QUESTION_TOOLS,
     a2a_wait,
 )
@@ -51,8 +55,13 @@ TOOLS: Sequence[Tool] = (
 def build() -> Server[Conversation]:
     """The server with its tools and its resource, and without prompts."""
     mcp: MCPServer[Conversation] = MCPServer(
-        SERVER_NAME, version=SERVER_VERSION, log_level="WARNING", middleware=[_note]
+        SERVER_NAME,
+        version=SERVER_VERSION,
+        log_level="WARNING",
+        middleware=[_note],
+        request_state_security=sealed_state.security(),
     )
+    mcp.middleware.insert(0, sealed_state.with_keys)  # before the SDK opens and after it seals
     for tool in TOOLS:
         mcp.add_tool(_guarded(tool), annotations=_annotations(tool.__name__))
     for tool in QUESTION_TOOLS:  # there is no public way to say this of a schema either

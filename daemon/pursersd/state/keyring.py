@@ -1,0 +1,131 @@
+"""The keys that seal what a question carries from one round to the next (bridge.md §4.4).
+
+A text file with one key per line; the first one seals, every one opens. It is read anew for each round, so that keys are
+rotated by writing the file. Bridges and daemons of one user share it, and finish each other's rounds. Everything here
+blocks, making the file for up to LOCK_TIMEOUT: call it in a thread.
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import time
+
+from pursersd.errors import KeyringError
+from pursersd.rules.bridge_files import KEYS_VARIABLE
+
+SHORTEST = 32
+"""Bytes that a key must have."""
+
+FILE_LIMIT = 65536
+LOCK_TIMEOUT = 5.0
+"""Seconds that making the file waits for another program that is at it."""
+
+LOCK_LOOK = 0.02
+
+
+class Keyring:
+    """The file at this path, which is made when it is first needed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"<Keyring {self.path}>"
+
+    def load(self) -> list[bytes]:
+        """The keys, the sealing one first, each once. Raises KeyringError with the bridge's text, the path and what to do."""
+        try:
+            raw = self._read()
+        except FileNotFoundError:
+            self._make()
+            raw = self._read_made()
+        keys = list(dict.fromkeys(line.strip() for line in raw.splitlines() if line.strip()))
+        if not keys:
+            raise self._unusable(
+                "request-state key file must contain at least one key", "Remove it; it is made anew when it is needed."
+            )
+        if any(len(key) < SHORTEST for key in keys):
+            raise self._unusable(
+                f"every request-state key must contain at least {SHORTEST} bytes", "Make longer ones, one per line."
+            )
+        return keys
+
+    def _read(self) -> bytes:
+        """Raises FileNotFoundError, and KeyringError for everything else."""
+        try:
+            file = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EMLINK):
+                raise self._irregular() from error
+            raise self._unreadable(error) from error
+        with open(file, "rb") as stream:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
+                raise self._irregular()
+            if stat.S_IMODE(found.st_mode) != 0o600:
+                raise self._unusable(
+                    "request-state key file permissions must be 0600", f"Correct them with: chmod 600 {self.path}"
+                )
+            try:
+                return stream.read(FILE_LIMIT)
+            except OSError as error:
+                raise self._unreadable(error) from error
+
+    def _read_made(self) -> bytes:
+        try:
+            return self._read()
+        except FileNotFoundError as error:
+            raise self._unreadable(error) from error
+
+    def _make(self) -> None:
+        """Make the file with one key, unless another program does so at this moment: complete, or not at all."""
+        fresh = f"{self.path}.new"
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                self._wait_for(lock)
+                if not os.path.lexists(self.path):
+                    with open(
+                        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
+                    ) as out:
+                        os.fchmod(out.fileno(), 0o600)
+                        out.write(secrets.token_urlsafe(SHORTEST).encode() + b"\n")
+                        out.flush()
+                        os.fsync(out.fileno())
+                    os.rename(fresh, self.path)
+            finally:
+                os.close(lock)  # and with it the lock is free
+        except OSError as error:
+            raise self._unusable(
+                f"request-state key file cannot be made: {error.strerror or error}",
+                f"Make its folder yours and writable, or name another file with {KEYS_VARIABLE}.",
+            ) from error
+
+    def _wait_for(self, lock: int) -> None:
+        deadline = time.monotonic() + LOCK_TIMEOUT
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise OSError(errno.EBUSY, f"another program has held its lock for {LOCK_TIMEOUT:.0f} s") from None
+            time.sleep(LOCK_LOOK)
+
+    def _irregular(self) -> KeyringError:
+        return self._unusable(
+            "request-state key path must be a regular file", f"Remove it, or name another file with {KEYS_VARIABLE}."
+        )
+
+    def _unreadable(self, error: OSError) -> KeyringError:
+        return self._unusable(
+            f"request-state key file is not readable ({error.strerror or error})", "Make it yours, with mode 0600."
+        )
+
+    def _unusable(self, text: str, action: str) -> KeyringError:
+        return KeyringError(f"{text}: see {self.path}. {action}")
