@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from parity import asking
 from parity.compare import value_at
 from parity.normal import normal, outcome
 from parity.script import (
     HOME,
     Again,
     Ask,
+    AskHuman,
     Blocking,
     Call,
     Cancel,
@@ -114,11 +116,11 @@ class Play:
         """Carry out one step."""
         match step:
             case Do():
-                self._do(step)
+                self.do(step)
             case Until():
                 until(lambda: self._has_come(step), PATIENCE, f"{step.do.tool} gives {step.value} as {step.path}")
             case See():
-                found = self.stage.act(step.who, step.tool, self._filled_in(step.arguments), board=step.board)
+                found = self.stage.act(step.who, step.tool, self.filled_in(step.arguments), board=step.board)
                 self._note({step.path: _at(found, step.path)})
             case Exists():
                 self._note({step.board: self.stage.exists(step.board)})
@@ -139,6 +141,8 @@ class Play:
                 self._finish()
             case Start():
                 self._start(step)
+            case AskHuman():
+                self._note(asking.ask(self, step))
             case Call():
                 self._start(step)
                 self._finish()
@@ -166,8 +170,9 @@ class Play:
             case Denied():
                 self.stage.deny(step.board, step.what, step.on)
 
-    def _do(self, step: Do) -> Object:
-        arguments = self._filled_in(step.arguments)
+    def do(self, step: Do) -> Object:
+        """A member of the cast acts."""
+        arguments = self.filled_in(step.arguments)
         if arguments.get("offer_ttl_s", BRIEF) < BRIEF:  # as much longer as the waits that must come before its end
             arguments["offer_ttl_s"] *= self.stage.patience
         result = self.stage.act(step.who, step.tool, arguments, seat=step.seat, times=step.times, board=step.board)
@@ -180,17 +185,17 @@ class Play:
         return result
 
     def _has_come(self, step: Until) -> bool:
-        found = _at(self._do(step.do), step.path)
+        found = _at(self.do(step.do), step.path)
         return bool(found) if step.value is None else bool(found == step.value)
 
     def _has_settled(self, step: Again) -> bool:
-        data = self.stage.process.call_tool(step.tool, self._filled_in(step.arguments), PATIENCE, meta=self.stage.meta)
-        wanted = {self._filled_in(path): self._filled_in(value) for path, value in step.until.items()}
+        data = self.stage.process.call_tool(step.tool, self.filled_in(step.arguments), PATIENCE, meta=self.stage.meta)
+        wanted = {self.filled_in(path): self.filled_in(value) for path, value in step.until.items()}
         found = {path: value_at(data, path) for path in wanted}
         return all(bool(found[path]) if value is None else found[path] == value for path, value in wanted.items())
 
     def _asked(self, step: Ask) -> Any:
-        params = {**self._filled_in(step.params), **({} if self.stage.meta is None else {"_meta": self.stage.meta})}
+        params = {**self.filled_in(step.params), **({} if self.stage.meta is None else {"_meta": self.stage.meta})}
         message = self.stage.process.start(step.method, params).message(PATIENCE)
         found = {name: value for name, value in message.items() if name != "id"}
         for content in found.get("result", {}).get("contents", ()):
@@ -199,7 +204,7 @@ class Play:
 
     def _listen(self, step: Listen) -> None:
         self._heard = len(self.stage.process.notifications)
-        params = {"notifications": {"resourceSubscriptions": self._filled_in(step.uris)}, "_meta": self.stage.meta}
+        params = {"notifications": {"resourceSubscriptions": self.filled_in(step.uris)}, "_meta": self.stage.meta}
         self._listening = self.stage.process.start("subscriptions/listen", params).id
         self._hear(Heard("notifications/subscriptions/acknowledged"))
 
@@ -219,7 +224,7 @@ class Play:
         )
 
     def _start(self, step: Call) -> None:
-        arguments = self._filled_in(step.arguments)
+        arguments = self.filled_in(step.arguments)
         timeout = arguments.get("timeout_s", DEFAULT_TIMEOUT_S)
         if type(timeout) is int and 0 < timeout < DEFAULT_TIMEOUT_S and self.stage.patience > 1:
             timeout = arguments["timeout_s"] = timeout * self.stage.patience
@@ -269,14 +274,15 @@ class Play:
         names = self.stage.names() | {value: f"<{name}>" for name, value in self._kept.items()}
         self.outcomes.append(normal(found, names, self.bases, timeout_s))
 
-    def _filled_in(self, value: Any) -> Any:
+    def filled_in(self, value: Any) -> Any:
+        """A value of the script, with what its names stand for."""
         match value:
             case Mapping():
-                return {self._filled_in(name): self._filled_in(member) for name, member in value.items()}
+                return {self.filled_in(name): self.filled_in(member) for name, member in value.items()}
             case list() | tuple():
-                return [self._filled_in(member) for member in value]
+                return [self.filled_in(member) for member in value]
             case Json():
-                return json.dumps(self._filled_in(value.value))
+                return json.dumps(self.filled_in(value.value))
             case Seq():
                 return self._place(value)
             case str() if value.startswith("$"):

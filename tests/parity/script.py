@@ -127,6 +127,24 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class AskHuman(Call):
+    """The same, and the human at the host is asked: what is asked and the outcome are compared.
+
+    `says` are the human's responses to the questions, in order: results of `elicitation/create`, with `error` JSON-RPC
+    errors, None for none at all. In the newer era the host declares `capabilities` with each call.
+    """
+
+    says: tuple[Mapping[str, Any] | None, ...] = ()
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    meanwhile: tuple[Do, ...] = ()
+    """What happens before the first response."""
+    state: Literal["kept", "spoiled", "lost"] = "kept"
+    """What the host does with the sealed state of the newer era."""
+    again: Mapping[str, Any] | None = None
+    """The arguments of the call that brings the responses; None: the same."""
+
+
+@dataclass(frozen=True, slots=True)
 class Start(Call):
     """The same, but the script goes on meanwhile."""
 
@@ -201,6 +219,7 @@ Step = (
     | Listen
     | Heard
     | Call
+    | AskHuman
     | Blocking
     | Finish
     | Cancel
@@ -227,6 +246,8 @@ class Place:
     name: str
     member: str = "ann"
     variables: Mapping[str, str | None] = field(default_factory=dict)
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    """What the host declares in the handshake of the older era."""
     seats: tuple[str, ...] = ()
     """Members who have joined the boards beforehand, beside the conversation's own."""
     modern: bool = False

@@ -220,7 +220,7 @@ class Stage:
         try:
             if self.meta is not None:
                 return self.process.request("server/discover", {"_meta": self.meta})
-            return self.process.initialize()
+            return self.process.initialize(capabilities=dict(self.place.capabilities))
         except Ended:
             return {"ended": self.process.wait()}
 

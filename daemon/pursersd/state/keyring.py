@@ -62,7 +62,7 @@ class Keyring:
             if error.errno in (errno.ELOOP, errno.EMLINK):
                 raise self._irregular() from error
             raise self._unreadable(error) from error
-        with open(file, "rb") as stream:
+        try:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
                 raise self._irregular()
@@ -70,10 +70,11 @@ class Keyring:
                 raise self._unusable(
                     "request-state key file permissions must be 0600", f"Correct them with: chmod 600 {self.path}"
                 )
-            try:
-                return stream.read(FILE_LIMIT)
-            except OSError as error:
-                raise self._unreadable(error) from error
+            return os.read(file, FILE_LIMIT)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        finally:
+            os.close(file)
 
     def _read_made(self) -> bytes:
         try:

@@ -1,7 +1,7 @@
 """Differences in what is refused, in errors and texts."""
 
 from parity.compare import ABSENT, Has, Says
-from parity.differences.difference import Difference, at, both
+from parity.differences.difference import Difference, at, both, in_both_eras
 from parity.differences.questions import READABLE
 
 AUTO = Says("wait_for='auto' is available only to worker or reviewer seats")
@@ -123,6 +123,19 @@ ANSWERS = (
             "digest-blank-board": {"0.text": Says("boards must contain non-empty strings; received ['a', ' ']")},
             "digest-modern": {"8.text": Says("must be a positive integer; received -1")},
             **READABLE,
+            **in_both_eras("ask-too-few", {"0.outcome.text": Says("human answer field many does not match")}),
+            **in_both_eras(
+                "ask-nothing", {"2.outcome.text": Says(": no pending human", "is not one of this credential's")}
+            ),
+            **in_both_eras("ask-denied", {"0.outcome.text": Says("human resolution requires board admin")}),
+            **in_both_eras(
+                "list-answer-refused",
+                {
+                    "6.outcome.text": Says("at least one non-empty board ID"),
+                    "7.outcome.text": Says("only non-empty board"),
+                },
+            ),
+            **in_both_eras("list-boards", {"2.outcome.text": Says("has no project registry")}),
         },
     ),
     Difference(
@@ -146,6 +159,8 @@ ANSWERS = (
             "describe-unwatch": {"0.description": Says("all=true")},
             "digest-resource": {"0.result.resourceTemplates.0.description": Says("as JSON text")},
             "digest-modern": {"1.result.resourceTemplates.0.description": Says("as JSON text")},
+            "describe-ask": {"0.description": Says("needs_human", "Central")},
+            "describe-list": {"0.description": Says("needs_human", "answer")},
         },
     ),
 )

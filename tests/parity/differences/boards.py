@@ -29,6 +29,14 @@ def polled(board: str) -> dict[str, str]:
     return {"code": "push_unavailable", "detail": text}
 
 
+UNREAD = {"<shut>": STRANGER}
+
+
+def unread(number: int) -> dict[str, Any]:
+    """Ours names a board that it could not read."""
+    return {f"{number}.outcome.data.skipped_boards": UNREAD}
+
+
 BOARDS = (
     Difference(
         "unknown-board",
@@ -122,6 +130,14 @@ BOARDS = (
                 **{f"0.data.mode_by_board.<{board}>": "push" for board in ("board", "second")},
             },
             "routes-live-nothing-left": at(0, waited_s="all of timeout_s"),
+        },
+    ),
+    Difference(
+        "unread-boards",
+        "Boards whose questions could not be read are named, with the reason; the bridge says that nothing is pending there.",
+        {
+            "list-unread-legacy": unread(0) | unread(1) | unread(2),
+            "list-unread-modern": unread(0) | unread(2) | {"1.asked.0.meta.skipped_boards": UNREAD},
         },
     ),
 )

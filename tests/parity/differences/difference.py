@@ -47,3 +47,8 @@ def silent_many(number: int, *boards: str) -> dict[str, Any]:
 def both(**fields: Any) -> dict[str, Any]:
     """The same in the first and the second outcome."""
     return at(0, **fields) | at(1, **fields)
+
+
+def in_both_eras(scenario: str, fields: Fields) -> dict[str, Fields]:
+    """The same in the scenario of each era."""
+    return {f"{scenario}-{era}": fields for era in ("legacy", "modern")}

@@ -8,6 +8,7 @@ from parity.scenarios import (
     digest,
     entry,
     held,
+    humans,
     identity,
     live,
     many,
@@ -35,6 +36,7 @@ _MODULES = (
     offers,
     digest,
     questions,
+    humans,
 )
 
 SCENARIOS = tuple(scenario for module in _MODULES for scenario in module.SCENARIOS)
