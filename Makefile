@@ -8,7 +8,7 @@ STAMP := .venv/.ready
 QUIETLY := PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 RUSTUP_HOME=$(CURDIR)/.venv/rustup
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up .venv (once; about a minute)"
@@ -27,6 +27,9 @@ test: $(STAMP) ## the whole suite, with real processes and a real Central
 
 parity: $(STAMP) ## the same scripts against the real bridge and against us, answers compared; more than in the suite
 	@PARITY=all $(BIN)/python -m pytest tests/parity
+
+test-typescript: $(STAMP) ## questions to humans, with the official TypeScript SDK (needs Node.js and npm's registry)
+	@$(BIN)/python -m pytest -rs tests/typescript
 
 fuzz: $(STAMP) ## send garbage to socket and stdin (FRAMES=100000)
 	@FRAMES=$(or $(FRAMES),100000) $(BIN)/python -m pytest tests/system/test_fuzz.py
@@ -53,4 +56,4 @@ clean: ## remove all that make and the tools wrote
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help venv demo test parity fuzz soak check bench ticket snapshot clean
+.PHONY: help venv demo test parity test-typescript fuzz soak check bench ticket snapshot clean
