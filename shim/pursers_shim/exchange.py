@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pursers_shim.dial import Trouble
 from pursers_shim.host import Host
-from pursers_shim.link import Link, Welcome
+from pursers_shim.link import ANSWER, Link, Welcome
 from pursers_shim.message import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -122,7 +122,7 @@ class Exchange:
         link = self.link or self.leaving
         if link is not None and message.key in link.asked:
             link.asked.discard(message.key)
-            link.send(message.line, is_last_word=True)
+            link.send(message.line, ANSWER, is_last_word=True)
 
     def _hand_over(self, key: str) -> None:
         if self.link is not None:

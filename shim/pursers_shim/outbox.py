@@ -24,10 +24,10 @@ class Outbox:
         self._lines.append((memoryview(line), tag))
         self.size += len(line)
 
-    def clear(self) -> None:
-        """Forget what is queued."""
-        self._lines.clear()
-        self.size = 0
+    def clear(self, *, but: str | None = None) -> None:
+        """Forget what is queued; lines with the tag `but` stay."""
+        self._lines = deque(entry for entry in self._lines if but is not None and entry[1] == but)
+        self.size = sum(len(line) for line, _ in self._lines)
 
     def write(self, taking: Callable[[memoryview], int], most: int) -> list[str]:
         """Offer up to `most` bytes of the first line to `taking`, once; return its tag if the line is now complete.

@@ -82,12 +82,15 @@ def test_a_form_of_the_older_era_is_taken_back_and_shown_again_by_the_next_daemo
 
 
 def test_a_daemon_that_leaves_in_order_lets_the_human_finish(office: Office) -> None:
+    """Also if the answer and the news of the leave cross."""
     host, question = office.legacy(), office.ask()
     call = host.call(ONE, **question)
     form = host.question()
+    os.kill(host.shim.pid, signal.SIGSTOP)
     os.kill(office.home.daemon_pid(), signal.SIGTERM)
-    until(lambda: host.call("project_registry_get"), PATIENCE, "the shim goes on")
+    until(lambda: ask(office.home, "status")["daemon"]["state"] == "draining", PATIENCE, "the daemon leaves")
     host.respond(form, YES)
+    os.kill(host.shim.pid, signal.SIGCONT)
     accepted(call.result(PATIENCE), question)
     assert host.taken_back() == []
 
@@ -306,6 +309,23 @@ def test_what_the_bridge_asked_is_answered_to_us_and_what_we_asked_to_the_bridge
     finally:
         theirs.shim.close()
     assert office.answers() == 4
+
+
+def test_a_question_of_another_board_is_answered_from_a_seat_that_never_joined_it(
+    central: Central, home: Home, board: str
+) -> None:
+    other = f"{board}-other"
+    central.create_board(other)
+    here, there = Office(central, home, board, central.url), Office(central, home, other, central.url)
+    here.environment["ONBOARD_CENTRAL_TOKEN"] = central.mint("cora", SCOPE)
+    question = there.ask()
+    host = here.modern()
+    asked = host.asked(ONE, question)
+    accepted(host.respond(ONE, question, asked, YES).result(PATIENCE)["structuredContent"], question)
+    again = there.ask()
+    given = {"ticket_id": again["ticket_id"], "action": "decline"}
+    found = host.call(MANY, {"boards": [board, other], "answer": given}).result(PATIENCE)["structuredContent"]
+    assert found["resolved"][0]["board_id"] == other
 
 
 def test_ten_questions_to_one_human(office: Office) -> None:

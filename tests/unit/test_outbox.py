@@ -59,6 +59,15 @@ def test_it_knows_whether_a_line_is_cut_and_forgets_what_is_queued() -> None:
     assert box.write(len, 10) == []
 
 
+def test_it_forgets_all_but_what_has_a_tag() -> None:
+    box = Outbox()
+    for line, tag in ((b"one\n", None), (b"two\n", "kept"), (b"three\n", "other"), (b"four\n", "kept")):
+        box.push(line, tag)
+    box.clear(but="kept")
+    assert box.size == 9
+    assert [box.write(len, 10), box.write(len, 10), box.write(len, 10)] == [["kept"], ["kept"], []]
+
+
 def test_a_failed_write_changes_nothing() -> None:
     box = Outbox()
     box.push(b"line\n", "tag")
