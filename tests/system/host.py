@@ -91,7 +91,7 @@ class Office:
         central.admit(board, "cora")
         token = central.mint("cora", SCOPE, board)
         # The bridge has its state elsewhere than a private instance of ours.
-        self.keys = home.folder / "keys" / "request-state.keys"
+        self.keys = home.folder / board / "request-state.keys"
         shared = {"PURSERS_REQUEST_STATE_KEY_FILE": str(self.keys)}
         self.environment = home.environment(url, token, board, "cora", role="coordinator", extra=shared)
 

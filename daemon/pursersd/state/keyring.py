@@ -6,14 +6,13 @@ blocks, making the file for up to LOCK_TIMEOUT: call it in a thread.
 """
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
-import time
 
 from pursersd.errors import KeyringError
 from pursersd.rules.bridge_files import KEYS_VARIABLE
+from pursersd.state.lock import held
 
 SHORTEST = 32
 """Bytes that a key must have."""
@@ -21,8 +20,6 @@ SHORTEST = 32
 FILE_LIMIT = 65536
 LOCK_TIMEOUT = 5.0
 """Seconds that making the file waits for another program that is at it."""
-
-LOCK_LOOK = 0.02
 
 
 class Keyring:
@@ -87,36 +84,23 @@ class Keyring:
         fresh = f"{self.path}.new"
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                self._wait_for(lock)
+            with held(f"{self.path}.lock", LOCK_TIMEOUT):
                 if not os.path.lexists(self.path):
-                    with open(
-                        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
-                    ) as out:
-                        os.fchmod(out.fileno(), 0o600)
-                        out.write(secrets.token_urlsafe(SHORTEST).encode() + b"\n")
-                        out.flush()
-                        os.fsync(out.fileno())
+                    self._write(fresh)
                     os.rename(fresh, self.path)
-            finally:
-                os.close(lock)  # and with it the lock is free
         except OSError as error:
             raise self._unusable(
                 f"request-state key file cannot be made: {error.strerror or error}",
                 f"Make its folder yours and writable, or name another file with {KEYS_VARIABLE}.",
             ) from error
 
-    def _wait_for(self, lock: int) -> None:
-        deadline = time.monotonic() + LOCK_TIMEOUT
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise OSError(errno.EBUSY, f"another program has held its lock for {LOCK_TIMEOUT:.0f} s") from None
-            time.sleep(LOCK_LOOK)
+    @staticmethod
+    def _write(path: str) -> None:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as out:
+            os.fchmod(out.fileno(), 0o600)
+            out.write(secrets.token_urlsafe(SHORTEST).encode() + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
 
     def _irregular(self) -> KeyringError:
         return self._unusable(
