@@ -435,3 +435,19 @@ def test_where_the_keys_are_by_default(central: Central, home: Home, board: str)
     office.modern().asked(ONE, office.ask())
     assert Path(home.folder, "state", "request-state.keys").exists()
     home.end_shims()
+
+
+def test_what_was_answered_before_central_went_away_is_told(office: Office, proxy: Proxy) -> None:
+    host, questions = office.legacy(), [office.ask(), office.ask()]
+    call = host.call(MANY, boards=[office.board])
+    host.respond(host.question(), NO)
+    second = host.question()
+    proxy.refuse()
+    proxy.reset_all()
+    host.respond(second, NO)
+    found = call.result(PATIENCE)
+    proxy.refuse(False)
+    told = {x["ticket_id"] for part in ("resolved", "errors") for x in found[part]}
+    assert told == {question["ticket_id"] for question in questions}
+    assert (len(found["resolved"]), found["ok"]) == (1, False)
+    assert "Central is unreachable" in found["errors"][0]["error"]

@@ -48,7 +48,7 @@ async def board_human_requests(
         if answer is not None:
             return await _answered(call, central, wanted, answer, host)
         if ctx.input_responses:
-            return await _second_round(ctx, call, central, host)
+            return await _second_round(ctx, call, host)
         listed = await humans.list_pending(central, wanted)
         if not listed.questions:
             message = "no tickets are waiting for a human answer"
@@ -172,14 +172,15 @@ class _Outcomes:
     deferred: list[dict[str, object]] = field(default_factory=list)
     errors: list[dict[str, object]] = field(default_factory=list)
 
-    async def take(self, call: Call, central: Central, asked: Expected, response: object) -> None:
-        """Tell Central the host's response to one question, if it is an answer."""
+    async def take(self, call: Call, asked: Expected, response: object) -> None:
+        """Tell Central the host's response to one question, if it is an answer; what fails is noted, the others go on."""
         target = asked.target
         answer: Answer | None = human_answer.response(response, asked.disposition_field)
         if answer is None:
             self.deferred.append({**target.shown, "reason": LATER})
             return
         try:
+            central, _ = await call.conversation.join()  # as it is now: the human may have taken a while
             await humans.resolve(call, central, target, answer)
             self.resolved.append({**target.shown, **answer.shown})
         except OutcomeUnknown as error:
@@ -188,7 +189,7 @@ class _Outcomes:
             self.errors.append({**target.shown, "error": str(error)})
 
 
-async def _second_round(ctx: Context[Conversation, Any], call: Call, central: Central, host: Declared) -> Result:
+async def _second_round(ctx: Context[Conversation, Any], call: Call, host: Declared) -> Result:
     """The newer era: the answers are here."""
     asked = human_round.from_state(ctx.request_state, call.conversation.settings.board)
     if not asked.expected:
@@ -196,7 +197,7 @@ async def _second_round(ctx: Context[Conversation, Any], call: Call, central: Ce
         return {"ok": False, "declared": host.shown, "error": error}
     outcomes, responses = _Outcomes(), ctx.input_responses or {}
     for key, expected in asked.expected.items():
-        await outcomes.take(call, central, expected, responses.get(key))
+        await outcomes.take(call, expected, responses.get(key))
     return {
         "ok": not outcomes.errors,
         "declared": host.shown,
@@ -225,8 +226,7 @@ async def _ask_one_by_one(ctx: Context[Conversation, Any], call: Call, listed: L
             text = "the host's response to the question is none that the protocol knows"
             outcomes.errors.append({**found.target.shown, "error": text})
             continue
-        central, _ = await join(call.conversation)  # again: the human may have taken a while
-        await outcomes.take(call, central, human_round.expected(found), response)
+        await outcomes.take(call, human_round.expected(found), response)
     return {
         "ok": not outcomes.errors,
         "mode": "legacy",
