@@ -90,7 +90,6 @@ class Conversation:
         self._stats = stats
         """Where its calls are counted; None: nowhere."""
         self.keyring = keyring or Keyring("")
-        """What seals the questions that it asks."""
         self._seat: Seat | None = None
         self._seats: dict[str, Seat] = {}
         """Every seat that it took, by URI."""

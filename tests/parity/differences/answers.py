@@ -159,8 +159,6 @@ ANSWERS = (
             "describe-unwatch": {"0.description": Says("all=true")},
             "digest-resource": {"0.result.resourceTemplates.0.description": Says("as JSON text")},
             "digest-modern": {"1.result.resourceTemplates.0.description": Says("as JSON text")},
-            "describe-ask": {"0.description": Says("needs_human", "Central")},
-            "describe-list": {"0.description": Says("needs_human", "answer")},
         },
     ),
 )

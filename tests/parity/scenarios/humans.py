@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from parity.scenarios.projects import project, stored
-from parity.script import HOME, AskHuman, Board, Describe, Do, Json, Place, Scenario, Step
+from parity.script import HOME, AskHuman, Board, Do, Json, Place, Scenario, Step
 
 Era = Literal["legacy", "modern"]
 
@@ -354,13 +354,4 @@ LISTS = (
     ),
 )
 
-WORDS = (
-    Scenario(
-        "describe-ask", "What the host is told of the tool.", ASKING["legacy"], (Describe("board_human_request"),)
-    ),
-    Scenario(
-        "describe-list", "What the host is told of the tool.", ASKING["legacy"], (Describe("board_human_requests"),)
-    ),
-)
-
-SCENARIOS = (*ONE, *LISTS, *WORDS)
+SCENARIOS = (*ONE, *LISTS)
