@@ -56,7 +56,6 @@ class Theatre(Protocol):
     proxy: Proxy
     process: ShimProcess
     greeting: Object
-    meta: Object | None
 
     def act(
         self,

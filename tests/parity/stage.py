@@ -76,8 +76,6 @@ class Stage:
         self.boards = {HOME: self.board} | {board.name: f"{self.board}-{board.name}" for board in place.further}
         """By the names that scripts use, the home board first."""
         self.proxy = Muffled(central.port) if side == "bridge" and not place.follows else Proxy(central.port)
-        self.meta = modern_meta() if place.modern else None
-        """What a request has beside its parameters."""
         self.patience = patience
         self.greeting: Json = {}
         """The answer to `initialize`, or how the process ended instead."""
