@@ -62,6 +62,7 @@ LAYERS = {
     "pursersd.door_join": 16,
     "pursersd.conversation": 17,
     "pursersd.tools": 18,
+    "pursersd.local": 18,
     "pursersd.control": 18,
     "pursersd.listener": 19,
     "pursersd.app": 20,

@@ -13,6 +13,7 @@ from pursersctl import (
     doctor_command,
     doors,
     hosts,
+    local,
     manual,
     output,
     seeing,
@@ -238,6 +239,7 @@ def forget_command(
 doctor_command.command_of(app)
 sweep_command.command_of(app)
 app.add_typer(hosts.app, name="hosts")
+app.add_typer(local.app, name="local")
 app.add_typer(service.app, name="service")
 config.register(app)
 completion.add(app)

@@ -33,6 +33,10 @@ Answer = TypeVar(
     api.Metrics,
     api.Config,
     api.Reloaded,
+    api.LocalBoard,
+    api.LocalGone,
+    api.LocalStatus,
+    api.LocalTicketMade,
 )
 
 

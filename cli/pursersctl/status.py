@@ -4,7 +4,7 @@ import os
 
 from pursers_shim import __version__
 from pursers_shim.paths import Place
-from pursersctl import client, detail, output, render
+from pursersctl import client, detail, output, render, render_local
 from pursersd import api
 
 
@@ -26,4 +26,7 @@ def status(place: Place, *, as_json: bool) -> None:
         output.show_json(result)
     else:
         stopped = os.path.lexists(place.stopped)
-        output.show(render.status(answer, stopped=stopped, version=__version__, width=output.width()))
+        width = output.width()
+        output.show(render.status(answer, stopped=stopped, version=__version__, width=width))
+        if answer.local is not None:
+            output.show([(), *render_local.status(answer.local, width)])

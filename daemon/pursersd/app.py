@@ -26,6 +26,7 @@ from pursersd.feed.centrals import Centrals
 from pursersd.fence import Fence, Lost
 from pursersd.health import changes
 from pursersd.listener import Listener
+from pursersd.local.board import LocalBoard
 from pursersd.ownership import Ownership
 from pursersd.state.digests import DigestFiles
 from pursersd.state.doors import DoorFolders
@@ -76,6 +77,7 @@ class App:
         self._centrals = Centrals(naming, self._admit)
         self._conversations = Conversations(self._centrals, naming)
         self._stats = StatsWriters(home)
+        self._local = LocalBoard(_state_folder(home) / "local", self._centrals, ownership.place.lock)
         self._leaving = anyio.Event()
         self._reason = "stop"
         self._drain = False
@@ -107,6 +109,7 @@ class App:
             suspension=suspension,
             configured=self._configured,
             reload=self.reload,
+            local=self._local,
         )
         listener = Listener(
             self._conversations,
@@ -124,6 +127,7 @@ class App:
             await tasks.start(self._stats.run)
             await tasks.start(self._centrals.run)
             await tasks.start(self._conversations.run)
+            await tasks.start(self._local.run)
             tasks.start_soon(self._watch_signals)
             tasks.start_soon(self._watch_fence, self._fence)
             tasks.start_soon(suspension.run)
@@ -143,6 +147,8 @@ class App:
                 await self._finish_calls(listener)
             accepting.cancel()
             await listener.dismiss(self._reason)
+            if self._reason == wire.STOP:
+                await self._local.leave()
             tasks.cancel_scope.cancel()
         await self._stats.finish()
         log.info("pursersd has left")
@@ -247,8 +253,8 @@ class App:
         self.leave(wire.RESTART, True)
 
     async def _watch_idleness(self) -> None:
-        while not 0 < (limit := self._configured.now.idle_exit_s) <= self._conversations.idle_s:
-            await anyio.sleep(min(IDLE_LOOK, limit or IDLE_LOOK))
+        while self._local.is_wanted or not 0 < self._configured.now.idle_exit_s <= self._conversations.idle_s:
+            await anyio.sleep(min(IDLE_LOOK, self._configured.now.idle_exit_s or IDLE_LOOK))
         self.leave(wire.IDLE, False)
 
 

@@ -25,6 +25,7 @@ from pursersd.events import now
 from pursersd.feed.centrals import Centrals
 from pursersd.health import Machine, warnings
 from pursersd.installed import installed
+from pursersd.local.board import LocalBoard
 from pursersd.metrics import exposition
 from pursersd.state.stats import StatsWriters
 from pursersd.suspension import Suspension
@@ -53,6 +54,7 @@ class Control:
         suspension: Suspension,
         configured: Configured,
         reload: Callable[[], api.Reloaded],
+        local: LocalBoard,
     ) -> None:
         self._conversations = conversations
         self._centrals = centrals
@@ -66,6 +68,7 @@ class Control:
         self._suspension = suspension
         self._configured = configured
         self._reload = reload
+        self._local = local
         self._started = time.monotonic()
         self.is_draining = False
         """We are about to leave."""
@@ -116,8 +119,10 @@ class Control:
             case "reap":
                 really = request.params.get("yes") is True
                 result = api.Reap(found=reap(self._conversations, really=really), ending=really)
-            case "join" | "doors_changed":
-                return await self._answer_about_doors(request)
+            case "local":
+                result = self._local.status()
+            case "join" | "doors_changed" | "local_up" | "local_down" | "local_ticket":
+                return await self._answer_or_say_why(request)
             case "config":
                 result = self._configured.show()
             case "reload":
@@ -127,12 +132,21 @@ class Control:
                 return api.Reply(id=request.id, error=api.Failure(code="unknown_verb", text=text))
         return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(result)))
 
-    async def _answer_about_doors(self, request: api.Request) -> api.Reply:
+    async def _answer_or_say_why(self, request: api.Request) -> api.Reply:
         try:
-            if request.verb == "join":
-                result: msgspec.Struct = await self.join(msgspec.convert(request.params, api.Join))
-            else:
-                result = self.doors_changed()
+            match request.verb:
+                case "join":
+                    result: msgspec.Struct = await self.join(msgspec.convert(request.params, api.Join))
+                case "local_up":
+                    result = await self._local.up(msgspec.convert(request.params, api.LocalUp))
+                    self.doors_changed()
+                case "local_down":
+                    result = await self._local.down(reset=msgspec.convert(request.params, api.LocalDown).reset)
+                    self.doors_changed()
+                case "local_ticket":
+                    result = await self._local.create_ticket(msgspec.convert(request.params, api.LocalTicket))
+                case _:
+                    result = self.doors_changed()
         except msgspec.ValidationError as error:
             return api.Reply(id=request.id, error=api.Failure(code="bad_request", text=f"{request.verb}: {error}"))
         except PursersError as error:
@@ -211,6 +225,7 @@ class Control:
             warnings=self.warnings(),
             lossy_windows=self._centrals.windows.snapshot(),
             latency=self._conversations.timings.rows(),
+            local=None if (local := self._local.status()).state == "none" else local,
         )
 
     def snapshot(self) -> Snapshot:
@@ -232,7 +247,8 @@ class Control:
     def warnings(self) -> list[api.Warning]:
         """What an operator should know at this moment."""
         centrals, rows = [central.status() for central in self._centrals.all()], self._conversations.rows()
-        return [*self._of_ourselves(rows), *warnings(centrals, rows, self._stats.rows(), self._machine())]
+        local = own_health.of_local_board(self._local.status())
+        return [*self._of_ourselves(rows), *local, *warnings(centrals, rows, self._stats.rows(), self._machine())]
 
     def _machine(self) -> Machine:
         trouble = logs.trouble()

@@ -52,6 +52,17 @@ class NotAllowed(PursersError):
     code = "not_allowed"
 
 
+class LocalBoardError(PursersError):
+    """The local board cannot be served, made or deleted; `code` says what stands in the way."""
+
+    code = "local"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+
+
 class OwnershipError(PursersError):
     """This process may not be the daemon: another one is, or the folder is not safe."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pursersd.api import SeatRow, Warning
+from pursersd.api import LocalStatus, SeatRow, Warning
 from pursersd.installed import Installed
 
 
@@ -62,4 +62,18 @@ def of_configuration(problems: Sequence[str]) -> list[Warning]:
             action="Correct it, then run: pursersctl reload",
         )
         for problem in problems
+    ]
+
+
+def of_local_board(local: LocalStatus) -> list[Warning]:
+    """That the local board is wanted and not served."""
+    if local.state != "failing":
+        return []
+    return [
+        Warning(
+            code="local_board_failing",
+            since_s=local.last_error_s or 0.0,
+            text=f"The local board is not served: {local.last_error}",
+            action=f"It is tried again by itself; see {local.log}. Give it up with: pursersctl local down",
+        )
     ]

@@ -1,8 +1,7 @@
 """What pursersctl and the daemon say to one another: requests and status structs, defined once.
 
 A control link begins with `hello` of role "control" (pursers_shim.wire); after `welcome` each line is a Request and each
-answer a Reply with the same id. docs/json.md describes the structs field by field; SCHEMA rises when a field changes its
-meaning or goes away, not when one is added.
+answer a Reply with the same id. docs/json.md describes the structs field by field.
 """
 
 from typing import Literal
@@ -13,10 +12,18 @@ from pursersd.api.config import Config as Config
 from pursersd.api.config import ConfigChange as ConfigChange
 from pursersd.api.config import ConfigRow as ConfigRow
 from pursersd.api.config import Reloaded as Reloaded
+from pursersd.api.local import LocalBoard as LocalBoard
+from pursersd.api.local import LocalDoor as LocalDoor
+from pursersd.api.local import LocalDown as LocalDown
+from pursersd.api.local import LocalGone as LocalGone
+from pursersd.api.local import LocalState as LocalState
+from pursersd.api.local import LocalStatus as LocalStatus
+from pursersd.api.local import LocalTicket as LocalTicket
+from pursersd.api.local import LocalTicketMade as LocalTicketMade
+from pursersd.api.local import LocalUp as LocalUp
 from pursersd.api.measures import LatencyRow as LatencyRow
 from pursersd.api.measures import Metrics as Metrics
-
-SCHEMA = 1
+from pursersd.api.schema import SCHEMA as SCHEMA
 
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
@@ -302,6 +309,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA
     lossy_windows: list[LossyWindow] = []
     latency: list[LatencyRow] = []
+    local: LocalStatus | None = None
+    """The local board; None when there is none."""
 
 
 class Stopping(msgspec.Struct, frozen=True, kw_only=True):

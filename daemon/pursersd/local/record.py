@@ -1,0 +1,62 @@
+"""What is wanted of the local board, on disk: it holds for every daemon that comes."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from pursersd.errors import LocalBoardError
+
+SCHEMA = 1
+FILE_LIMIT = 64 * 1024
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """The local board as its user wants it."""
+
+    board: str
+    port: int
+    wanted: bool
+    """Whether it is to be served."""
+    doors: list[str] = []
+    """Folders in which its doors were stored."""
+    schema: int = SCHEMA
+
+
+def load(file: Path) -> Record | None:
+    """The record; None if there is none. Raises LocalBoardError for one that cannot be used."""
+    try:
+        with open(file, "rb") as stream:
+            found = msgspec.json.decode(stream.read(FILE_LIMIT), type=Record)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise _damaged(file, str(why)) from None
+    if found.schema != SCHEMA:
+        raise _damaged(file, f"schema {found.schema}, not {SCHEMA}")
+    return found
+
+
+def save(file: Path, record: Record) -> None:
+    """Replace the record as a whole. Raises LocalBoardError if it cannot be written."""
+    fresh = file.with_name(file.name + ".new")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as out:
+            out.write(msgspec.json.encode(record) + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(fresh, file)
+    except OSError as error:
+        raise LocalBoardError(
+            f"{file} cannot be written: {error.strerror or error}. Make its folder yours and writable.",
+            code="local_folder",
+        ) from error
+
+
+def _damaged(file: Path, why: str) -> LocalBoardError:
+    return LocalBoardError(
+        f"{file} cannot be used: {why}. Repair it, or begin anew with: pursersctl local down --reset",
+        code="local_damaged",
+    )
