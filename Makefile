@@ -46,9 +46,6 @@ check: $(STAMP) ## format, lint, types
 bench: $(STAMP) ## measure shim and bridge side by side; writes docs/benchmarks.md
 	@PYTHONPATH=tests $(BIN)/python -m bench
 
-ticket: $(STAMP)
-	@PYTHONPATH=tests $(BIN)/python -m bench.ticket '$(CENTRAL)' '$(TITLE)'
-
 snapshot: $(STAMP) ## write the shim's early answers from the daemon's own
 	@PYTHONPATH=tests $(BIN)/python -m bench.snapshot
 
@@ -56,4 +53,4 @@ clean: ## remove all that make and the tools wrote
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help venv demo test parity test-typescript fuzz soak check bench ticket snapshot clean
+.PHONY: help venv demo test parity test-typescript fuzz soak check bench snapshot clean

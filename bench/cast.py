@@ -1,5 +1,6 @@
-"""Who plays in the demonstration: a Central with one board, a private daemon, and hosts with one conversation each."""
+"""Who plays in the demonstration: a private daemon with a local board, and hosts with one conversation each."""
 
+import json
 import os
 import sys
 import time
@@ -7,20 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from rig import processes
-from rig.central import Central
-from rig.daemon import Home
+from rig.central import ticket_fields
+from rig.daemon import CTL_TIMEOUT, Home
+from rig.plain import PlainClient
 from rig.shim import Json, Pending, ShimProcess
 from rig.wait import until
 
 ROOT = Path(__file__).parent.parent
 BOARD = "demo"
-SUBJECT = "demo"
+OWNER = "local-owner"
+"""The seat of the local board's owner."""
+
 NAMES = {"ada": "auto", "grace": "auto", "linus": "legacy"}
 """Seat names, and the mode of each host's SDK client."""
 
 WAIT_S = 50  # what each a2a_wait is asked for; the profile of the default host allows it
 READY_TIMEOUT = 30.0  # seconds until a host has listed the tools
-TOKEN_LIFETIME = 30 * 24 * 3600  # seconds; matters only if the demonstration is kept
+UP_TIMEOUT = 120.0  # seconds for `pursersctl local up`; it takes three
 
 
 class Conversation:
@@ -69,33 +73,34 @@ class Cast:
     """Everything that runs. `close()` ends it all and removes its files; `keep()` makes that do nothing."""
 
     def __init__(self) -> None:
-        self.central = Central()
         self.home = Home()
+        self.board: dict[str, Any] = {}
+        """What `pursersctl local up` said of the board's Central."""
         self.conversations: dict[str, Conversation] = {}
         self._kept = False
 
-    @property
-    def token_file(self) -> Path:
-        """Where the conversations' token lies; no output ever shows the token itself."""
-        return self.central.folder / "worker.token"
+    def open_board(self) -> None:
+        """As a person would who has no Central: it starts the daemon, too."""
+        self.board = json.loads(self._ctl("local", "up", "--board", BOARD, "--json", timeout=UP_TIMEOUT))["local"]
 
-    def open_central(self) -> None:
-        """Start Central, found the board, admit the principal that all conversations share."""
-        self.central.init()
-        self.central.start()
-        self.central.create_board(BOARD, {SUBJECT: "member"})
-        token = self.central.mint(SUBJECT, "board:read board:write", BOARD, TOKEN_LIFETIME)
-        descriptor = os.open(self.token_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(token)
+    def create_ticket(self, title: str) -> str:
+        """Straight at Central, as the board's owner, since there may be no daemon; returns its id."""
+        token = Path(self.board["folder"], "instance", "admin.jwt").read_text().strip()
+        client = PlainClient(self.board["port"], token)
+        try:
+            made = client.tool("ticket_create", board_id=BOARD, agent_name=OWNER, title=title, **ticket_fields(BOARD))
+        finally:
+            client.close()
+        return str(made["ticket"]["ticket_id"])
+
+    def streams(self) -> int:
+        """How many subscription streams the daemon has."""
+        return sum(central["streams"] for central in self.home.status()["centrals"])
 
     def settings(self, name: str) -> dict[str, str]:
         """The environment of a host's server entry."""
         return {
-            "PURSERSD_HOME": str(self.home.folder),
-            "ONBOARD_CENTRAL_URL": self.central.url,
-            "ONBOARD_CENTRAL_TOKEN_FILE": str(self.token_file),
-            "ONBOARD_BOARD_ID": BOARD,
+            **{known: self.home.environment()[known] for known in ("PURSERSD_HOME", "PURSERS_BRIDGE_STATE_DIR")},
             "ONBOARD_AGENT_NAME": name,
             "PURSERS_ROLE": "worker",
         }
@@ -113,14 +118,6 @@ class Cast:
             conversation.start_wait()
         until(self._all_wait, 30, "every conversation is waiting")
 
-    def start_daemon(self) -> None:
-        """As a person would. AssertionError with the reason if it does not start."""
-        self._ctl("start")
-
-    def stop_daemon(self) -> None:
-        """As a person would."""
-        self._ctl("stop")
-
     def seats(self) -> dict[str, dict[str, Any]]:
         """The rows of `pursersctl ps` by seat."""
         return {row["seat"]: row for row in self.home.ps()}
@@ -130,22 +127,20 @@ class Cast:
         self.conversations.pop(name).host.close()
 
     def keep(self) -> None:
-        """Leave Central and daemon alone from now on."""
+        """Leave daemon and board alone from now on."""
         self._kept = True
 
     def close(self) -> None:
-        """End every host; unless kept, also daemon and Central, and remove their folders."""
+        """End every host; unless kept, also daemon and board, and remove their folder."""
         for name in list(self.conversations):
             self.close_host(name)
         if not self._kept:
             self.home.close()
-            self.central.close()
 
     def left_behind(self) -> str:
         """What is still there although it should not be; empty if all is well."""
-        folders = [str(folder) for folder in (self.home.folder, self.central.folder) if folder.exists()]
-        running = processes.describe(processes.of_this_run())
-        return "; ".join([*folders, *([running] if running else [])])
+        folder = str(self.home.folder) if self.home.folder.exists() else ""
+        return "; ".join(filter(None, (folder, processes.describe(processes.of_this_run()))))
 
     def _all_wait(self) -> bool:
         early = [conversation.take_early() for conversation in self.conversations.values()]
@@ -157,6 +152,7 @@ class Cast:
         ]
         return not any(early) and len(waiting) == len(self.conversations) and all(waiting)
 
-    def _ctl(self, verb: str) -> None:
-        done = self.home.ctl(verb)
-        assert done.returncode == 0, f"pursersctl {verb} failed: {done.stdout}{done.stderr}"
+    def _ctl(self, *words: str, timeout: float = CTL_TIMEOUT) -> str:
+        done = self.home.ctl(*words, timeout=timeout)
+        assert done.returncode == 0, f"pursersctl {words[:2]} failed: {done.stdout}{done.stderr}"
+        return done.stdout

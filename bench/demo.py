@@ -35,7 +35,7 @@ RECOVERY_TIMEOUT = 20.0  # seconds for a new daemon
 def main() -> int:
     """0 if all was shown as promised."""
     parser = argparse.ArgumentParser(prog="python -m bench.demo", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave Central and daemon running and say how to use them")
+    parser.add_argument("--keep", action="store_true", help="leave daemon and board running and say how to use them")
     keep = parser.parse_args().keep
     stage = Stage(Console(highlight=False))
     began = time.perf_counter()
@@ -87,14 +87,12 @@ def _play(stage: Stage, cast: Cast) -> list[str]:
 
 def _setting(stage: Stage, cast: Cast) -> list[str]:
     stage.act(
-        "The setting", "A real Pursers Central in a private folder, one daemon, three hosts with a conversation each."
+        "The setting",
+        "One daemon with a board of its own on a real Pursers Central, three hosts with a conversation each.",
     )
-    with stage.step("Starting Central", "Central is up") as notes:
-        cast.open_central()
-        notes.append(f"{cast.central.url}, board “{BOARD}”")
-    with stage.step("pursersctl start", "The daemon is up") as notes:
-        cast.start_daemon()
-        notes.append(f"pid {cast.home.daemon_pid()}")
+    with stage.step("pursersctl local up", "The daemon is up, and it serves a board") as notes:
+        cast.open_board()
+        notes.append(f"“{BOARD}” at {cast.board['url']}, daemon: pid {cast.home.daemon_pid()}")
     with stage.step("Starting three hosts", "Three hosts have the tools"):
         cast.start_hosts()
         told = {name: conversation.ready() for name, conversation in cast.conversations.items()}
@@ -107,10 +105,10 @@ def _wake(stage: Stage, cast: Cast) -> list[str]:
     stage.act("A ticket wakes everybody", "Each model calls a2a_wait and blocks. Then somebody creates a ticket.")
     with stage.step("Calling a2a_wait", "Three conversations wait") as notes:
         cast.start_waits()
-        until(lambda: cast.central.streams() == 2, 5, "there are two streams to Central")
+        until(lambda: cast.streams() == 2, 5, "there are two streams to Central")
         notes.append("2 streams to Central")
     began = time.perf_counter()
-    ticket_id = cast.central.create_ticket(BOARD, "Say hello to the board")
+    ticket_id = cast.create_ticket("Say hello to the board")
     stage.good(f"Ticket {ticket_id} created")
     _show_wakes(stage, cast, ticket_id, began)
     return ["A new ticket wakes every waiting conversation, through two streams to Central for all of them."]
@@ -138,8 +136,11 @@ def _kill_daemon(stage: Stage, cast: Cast) -> list[str]:
     victim.kill()
     began = time.perf_counter()
     stage.good(f"kill -9 {victim.pid}")
-    ticket_id = cast.central.create_ticket(BOARD, "Work that came while the daemon was dead")
-    stage.good(f"Ticket {ticket_id} created", f"{(time.perf_counter() - began) * 1000:.0f} ms later")
+    ticket_id = cast.create_ticket("Work that came while the daemon was dead")
+    stage.good(
+        f"Ticket {ticket_id} created at Central, which goes on without it",
+        f"{(time.perf_counter() - began) * 1000:.0f} ms later",
+    )
     with stage.step(
         "Waiting for the same calls to return", "The same calls returned it; no host saw an error"
     ) as notes:
@@ -203,16 +204,14 @@ def _summary(stage: Stage, proven: list[str], took_s: float, keep: bool) -> None
 def _explain(stage: Stage, cast: Cast) -> None:
     """How to use what was left running, without showing a secret."""
     server = {"command": SHIM, "env": cast.settings("me")}
-    central = cast.central.process
-    assert central is not None, "Central runs"
-    home, instance = shlex.quote(str(cast.home.folder)), shlex.quote(str(cast.central.folder))
-    stage.console.print("\n[bold]Central and daemon are still running.[/] Give this to a host as an MCP server:\n")
+    ctl = f"PURSERSD_HOME={shlex.quote(str(cast.home.folder))} {CTL}"
+    stage.console.print("\n[bold]Daemon and board are still there.[/] Give this to a host as an MCP server:\n")
     _plain(stage, json.dumps({"mcpServers": {"pursers": server}}, indent=2))
     stage.console.print("\nAsk its model to call a2a_wait. Then create a ticket, and see who waits:\n")
-    _plain(stage, f"make ticket CENTRAL={instance} TITLE='Say hello'")
-    _plain(stage, f"PURSERSD_HOME={home} {CTL} ps")
+    _plain(stage, f"{ctl} local ticket 'Say hello'")
+    _plain(stage, f"{ctl} ps")
     stage.console.print("\nWhen you have had enough:\n")
-    _plain(stage, f"PURSERSD_HOME={home} {CTL} stop; kill {central.pid}; rm -r {home} {instance}")
+    _plain(stage, f"{ctl} stop && rm -r {shlex.quote(str(cast.home.folder))}")
 
 
 def _last_words(cast: Cast) -> None:
