@@ -100,7 +100,7 @@ class Cast:
     def settings(self, name: str) -> dict[str, str]:
         """The environment of a host's server entry."""
         return {
-            **{known: self.home.environment()[known] for known in ("PURSERSD_HOME", "PURSERS_BRIDGE_STATE_DIR")},
+            "PURSERSD_HOME": str(self.home.folder),
             "ONBOARD_AGENT_NAME": name,
             "PURSERS_ROLE": "worker",
         }

@@ -20,7 +20,7 @@ _MARK = base64.urlsafe_b64encode(b'{"canary":"pursersd-c')
 """How CLAIM begins in an encoded token: three bytes make four letters, so the beginning must be of whole threes."""
 
 DOORS = ("doors.json", "coordinator-doors.json")
-"""The files that hold credentials."""
+"""The files that hold credentials; those of a local board's Central end in .jwt."""
 
 _others: set[bytes] = set()
 
@@ -52,7 +52,7 @@ def look_at_home(folder: Path) -> None:
     for where, _, names in os.walk(folder):
         for name in names:
             file = Path(where, name)
-            if not name.startswith(DOORS) and file.is_file() and not file.is_symlink():
+            if not name.startswith(DOORS) and not name.endswith(".jwt") and file.is_file() and not file.is_symlink():
                 look(str(file), _bytes(file))
     for process in processes.of_home(folder):
         try:

@@ -1,0 +1,263 @@
+"""The local board as its user has it: one command, then a board that is there whatever happens to the daemon and to Central."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pursers_shim.launch import lock_holder
+from pursersd.rules.door import decode
+from pursersd.state.doors import Doors
+from rig import canary, doors, processes
+from rig.daemon import Home
+from rig.shim import ShimProcess
+from rig.wait import until
+
+PATIENCE = 60.0  # seconds for anything to come about
+UP_TIMEOUT = 240.0
+
+
+class Board:
+    """A home with a local board, and what one asks of it."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    def ctl(self, *words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+        done = self.home.ctl(*words, timeout=UP_TIMEOUT)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
+    def up(self, *words: str) -> Any:
+        answer = json.loads(self.ctl("local", "up", *words, "--json").stdout)
+        self.watch()
+        return answer
+
+    def refused(self, *words: str) -> Any:
+        return json.loads(self.ctl("local", *words, "--json", status=1).stdout)["error"]
+
+    def status(self) -> Any:
+        return json.loads(self.ctl("local", "status", "--json").stdout)
+
+    def running(self) -> Any:
+        """Its status as soon as it is served."""
+        return until(lambda: (s := self.status())["state"] == "running" and s, PATIENCE, "it is served")
+
+    @property
+    def folder(self) -> Path:
+        return self.home.folder / "state" / "local"
+
+    def watch(self) -> None:
+        """From now on every credential of the board counts as a secret wherever it shows."""
+        for file in (self.folder / "instance").glob("*.jwt"):
+            canary.watch(file.read_text().strip())
+        stored = json.loads((self.home.folder / "state" / "doors.json").read_text())
+        for entry in stored["doors"]:
+            canary.watch(entry["t"])
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Board]:
+    with Home() as home:
+        board = Board(home)
+        board.up()
+        yield board
+
+
+@pytest.fixture
+def board(shared: Board) -> Board:
+    """The module's board, served."""
+    shared.home.ctl("start")
+    if shared.status()["state"] != "running":
+        shared.up()
+    return shared
+
+
+@contextlib.contextmanager
+def conversation(board: Board, role: str = "worker") -> Iterator[ShimProcess]:
+    """One whose host's entry says nothing but its role."""
+    shim = board.home.shim(board.home.environment(role=role))
+    try:
+        shim.initialize()
+        yield shim
+    finally:
+        shim.close()
+
+
+def gone(pid: int) -> None:
+    until(lambda: not psutil.pid_exists(pid) or not processes.is_alive(psutil.Process(pid)), PATIENCE, f"{pid} is gone")
+
+
+def test_one_command_makes_a_board_with_two_doors(board: Board) -> None:
+    again = board.up()
+    assert (again["local"]["state"], again["local"]["board"], again["notes"]) == ("running", "local", [])
+    assert [(door["role"], door["is_new"]) for door in again["doors"]] == [("worker", False), ("reviewer", False)]
+    assert "board=local role=worker" in board.ctl("doors").stdout
+    assert board.home.status()["local"]["pid"] == board.status()["pid"]
+
+
+def test_its_central_listens_on_loopback_alone_and_its_files_are_private(board: Board) -> None:
+    connections = psutil.Process(board.status()["pid"]).net_connections()
+    assert {at.laddr.ip for at in connections if at.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+    for path in (board.folder, *board.folder.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):  # SQLite's own come and go
+            assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_worker_waits_and_gets_a_ticket(board: Board) -> None:
+    with conversation(board) as shim:
+        wait = shim.start("a2a_wait", {"timeout_s": 500})
+        until(lambda: [row["state"] for row in board.home.ps()] == ["waiting"], PATIENCE, "it waits")
+        ticket = board.ctl("local", "ticket", "Say hello").stdout.strip()
+        result = wait.result(PATIENCE)
+    assert ticket in [event.get("ticket_id") for event in result["events"]]
+
+
+def test_a_reviewer_waits(board: Board) -> None:
+    with conversation(board, "reviewer") as shim:
+        assert shim.call("a2a_wait", {"timeout_s": 1})["timed_out"] is True
+        (row,) = board.home.ps()
+    assert (row["board"], row["role"]) == ("local", "reviewer")
+
+
+def test_a_central_that_dies_is_started_again_at_its_address(board: Board) -> None:
+    before = board.status()
+    os.kill(before["pid"], signal.SIGKILL)
+    after = until(
+        lambda: (s := board.status())["pid"] not in (None, before["pid"]) and s, PATIENCE, "there is another one"
+    )
+    after = board.running()
+    assert (after["url"], after["restarts"]) == (before["url"], before["restarts"] + 1)
+    assert "signal 9" in after["last_error"]
+
+
+@pytest.mark.parametrize("how", ["restart", "kill"])
+def test_another_daemon_takes_it_over_and_nobody_loses_it(board: Board, how: str) -> None:
+    before = board.running()["pid"]
+    with conversation(board) as shim:
+        wait = shim.start("a2a_wait", {"timeout_s": 500})
+        until(lambda: [row["state"] for row in board.home.ps()] == ["waiting"], PATIENCE, "it waits")
+        daemon = board.home.daemon_pid()
+        if how == "restart":
+            board.ctl("restart")
+        else:
+            os.kill(daemon, signal.SIGKILL)
+            until(
+                lambda: lock_holder(board.home.place.lock) not in (None, daemon),
+                PATIENCE,
+                "the shim started another one",
+            )
+        after = board.running()
+        assert (after["pid"], after["restarts"]) == (before, 0)
+        ticket = board.ctl("local", "ticket", "Go on").stdout.strip()
+        assert ticket in [event.get("ticket_id") for event in wait.result(PATIENCE)["events"]]
+
+
+def test_stop_ends_it_and_start_brings_it_back(board: Board) -> None:
+    before = board.status()
+    board.ctl("stop")
+    gone(before["pid"])
+    board.ctl("start")
+    assert board.running()["url"] == before["url"]
+
+
+def test_down_lasts_and_keeps_what_was_there(board: Board) -> None:
+    ticket = board.ctl("local", "ticket", "Remember me").stdout.strip()
+    before = board.status()
+    answer = json.loads(board.ctl("local", "down", "--json").stdout)
+    assert (answer["local"]["state"], answer["removed"]) == ("down", [])
+    gone(before["pid"])
+    board.ctl("restart")
+    assert (board.status()["state"], board.status()["pid"]) == ("down", None)
+    assert board.refused("ticket", "x")["code"] == "local_down"
+    assert board.up()["local"]["url"] == before["url"]
+    with conversation(board) as shim:
+        found = shim.call("a2a_wait", {"timeout_s": 1, "since_seq": 0})
+    assert ticket in [event.get("ticket_id") for event in found["events"]]
+
+
+def test_a_port_that_somebody_took_is_named_and_tried_again(board: Board) -> None:
+    port = board.status()["port"]
+    board.ctl("local", "down")
+    with socket.create_server(("127.0.0.1", port)):
+        refused = board.refused("up")
+        assert refused["code"] == "local_failing"
+        assert f"Port {port} is taken" in refused["text"]
+        status = board.status()
+        assert status["state"] in ("failing", "starting")
+        assert f"Port {port} is taken" in status["last_error"]
+        until(lambda: "local_board_failing" in warnings(board), PATIENCE, "a warning says it")
+    assert board.running()["port"] == port
+
+
+def warnings(board: Board) -> list[str]:
+    return [warning["code"] for warning in board.home.status()["warnings"]]
+
+
+def test_damaged_data_are_named(board: Board) -> None:
+    board.ctl("local", "down")
+    data = board.folder / "instance" / "data" / "board.sqlite3"
+    kept = data.read_bytes()
+    data.write_bytes(b"no database" * 1000)
+    refused = board.refused("up")
+    assert "file is not a database" in refused["text"]
+    assert "file is not a database" in board.status()["last_error"]
+    board.ctl("local", "down")
+    data.write_bytes(kept)
+
+
+def test_another_name_or_port_is_refused(board: Board) -> None:
+    assert "--reset" in board.refused("up", "--board", "other")["text"]
+    assert "--reset" in board.refused("up", "--port", "29999")["text"]
+
+
+def keeper(board: Board, lock: Path, daemon_lock: str, grace: float) -> "subprocess.Popen[str]":
+    words = [str(board.folder / "instance"), str(lock), daemon_lock, str(grace)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pursersd.local.keeper", *words],
+        env=processes.environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_second_process_gives_way(board: Board) -> None:
+    with keeper(board, board.folder / "central.lock", board.home.place.lock, 60) as second:
+        said = second.communicate(timeout=PATIENCE)[1]
+    assert (second.returncode, said.strip()) == (0, "another process serves this board already")
+
+
+def test_without_a_daemon_it_ends_by_itself(board: Board, tmp_path: Path) -> None:
+    board.ctl("local", "down")
+    with keeper(board, tmp_path / "lock", str(tmp_path / "nobody"), 1.2) as orphan:
+        try:
+            said = orphan.communicate(timeout=PATIENCE)[1]
+        finally:
+            orphan.kill()
+    assert "no pursersd has been there for a while" in said
+
+
+def test_a_reset_deletes_what_was_made_and_nothing_else() -> None:
+    with Home() as home:
+        board = Board(home)
+        board.up("--board", "gone")
+        (board.folder / "mine.txt").write_text("mine")
+        other = decode(doors.packed(b="other", t=doors.token("door-other-worker-v1")))
+        Doors(home.folder / "state").store(other)
+        answer = json.loads(board.ctl("local", "down", "--reset", "--yes", "--json").stdout)
+        assert answer["kept"] == [str(board.folder / "mine.txt")]
+        assert answer["local"]["state"] == "none"
+        assert [path.name for path in board.folder.iterdir()] == ["mine.txt"]
+        assert [door.board for door in Doors(home.folder / "state").load()] == ["other"]
+        assert home.status()["local"] is None
