@@ -17,6 +17,7 @@ from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
 from pursersd.rules.configuration import DEFAULTS
 from pursersd.supervisor import Supervisor
+from pursersd.local.board import LocalBoard
 from pursersd.tools import server as tools
 from unit.running_app import PATIENCE, RunningApp, running
 
@@ -92,6 +93,22 @@ async def test_a_conversation_keeps_an_automatic_daemon() -> None:
             await daemon.left.wait()
         assert not daemon.left.is_set()
         await shim.shake_hands()
+
+
+async def begin(board: LocalBoard) -> None:
+    """It is not served really."""
+
+
+async def test_a_local_board_that_is_wanted_keeps_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalBoard, "is_wanted", True)
+    monkeypatch.setattr(LocalBoard, "_begin", begin)
+    async with running(started_by="auto", idle_exit_s=0.02) as daemon:
+        await ready(daemon)
+        with anyio.move_on_after(0.2):
+            await daemon.left.wait()
+        assert not daemon.left.is_set()
+        monkeypatch.setattr(LocalBoard, "is_wanted", False)
+        await gone(daemon)
 
 
 class Tool:

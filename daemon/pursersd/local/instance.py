@@ -33,10 +33,11 @@ def require_installed() -> None:
     missing = [name for name in PROGRAMS if importlib.util.find_spec(name) is None]
     if not missing:
         return
-    pip = f"{sys.executable} -m pip" if importlib.util.find_spec("pip") else f"uv pip --python {sys.executable}"
+    python = sys.executable
+    pip = f"{python} -m pip install" if importlib.util.find_spec("pip") else f"uv pip install --python {python}"
     raise LocalBoardError(
         "A local board needs Pursers Central, which is not installed beside pursersd. "
-        f"Install it with: {pip} install 'pursersd[local]'",
+        f"Install it with: {pip} 'pursersd[local]'",
         code="local_missing",
     )
 

@@ -39,7 +39,7 @@ class CentralProcess:
         self._child: subprocess.Popen[bytes] | None = None
         """The one that we started, until it has ended and was buried."""
         self._status: int | None = None
-        """How that one ended."""
+        """How that one ended; None while it has not, and of one that another daemon started."""
 
     @property
     def pid(self) -> int | None:
@@ -92,20 +92,10 @@ class CentralProcess:
             with anyio.move_on_after(END_PATIENCE):
                 await self.ended()
 
-    @property
-    def printed(self) -> int:
-        """How many bytes it has printed."""
-        try:
-            return self.log.stat().st_size
-        except OSError:
-            return 0
-
-    def epitaph(self, known: int = 0) -> str:
-        """Why it ended, as far as anybody knows: its last line after the first `known` bytes, without a credential, else the
-        signal that ended it."""
-        words = blanked(starts.last_words(str(self.log))) if self.printed > known else ""
-        if words:
-            return words
+    def epitaph(self, *, had_served: bool) -> str:
+        """Why it ended, as far as anybody knows: the signal that ended it, or the last line that it printed, without a
+        credential. While it serves it prints refusals as well, so its last line counts only with a known end."""
         if self._status is not None and self._status < 0:
             return f"it was ended by signal {-self._status}"
-        return "it did not say why"
+        words = "" if had_served and self._status is None else blanked(starts.last_words(str(self.log)))
+        return words or "it did not say why"

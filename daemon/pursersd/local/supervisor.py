@@ -82,12 +82,12 @@ class Supervisor:
         problem = await self._come_up(port)
         if problem is not None:
             return problem, 0.0
-        self._since, printed = time.monotonic(), self.process.printed
+        self._since = time.monotonic()
         self.settled.set()
         log.info("the local board's Central answers at port %d (pid %s)", port, self.process.pid)
         await self.process.ended()
         served, self._since = time.monotonic() - self._since, None
-        return f"Central ended: {self.process.epitaph(printed)}", served
+        return f"Central ended: {self.process.epitaph(had_served=True)}", served
 
     async def _come_up(self, port: int) -> str | None:
         """See to it that it answers; why not, if it does not."""
@@ -103,7 +103,7 @@ class Supervisor:
                 if await health.answers(port, self._instance):
                     return None
                 await anyio.sleep(LOOK)
-            return f"Central ended at its start: {self.process.epitaph()}"
+            return f"Central ended at its start: {self.process.epitaph(had_served=False)}"
         await self.process.end()
         return f"Central did not answer within {START_LIMIT:.0f} s, and was ended"
 
