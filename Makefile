@@ -25,6 +25,9 @@ demo: $(STAMP) ## three conversations on a real Central, and what they survive (
 test: $(STAMP) ## the whole suite, with real processes and a real Central
 	@$(BIN)/python -m pytest -n 3 --dist loadfile
 
+test-hosts: $(STAMP) ## Claude Code, Codex, Gemini CLI and opencode from npm, with a scripted model (HOSTS=folder keeps them)
+	@HOSTS_FOLDER='$(HOSTS)' $(BIN)/python -m pytest -rs tests/hosts
+
 parity: $(STAMP) ## the same scripts against the real bridge and against us, answers compared; more than in the suite
 	@PARITY=all $(BIN)/python -m pytest tests/parity
 
@@ -53,4 +56,4 @@ clean: ## remove all that make and the tools wrote
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help venv demo test parity test-typescript fuzz soak check bench snapshot clean
+.PHONY: help venv demo test test-hosts test-typescript parity fuzz soak check bench snapshot clean
