@@ -133,6 +133,7 @@ REVEALING = {
     "pursersd.rules.door",  # what it says of board and scopes
     "pursersd.rules.door_file",  # doors.json
     "pursersd.rules.host_binding",  # the proof that an answer to a question is its coordinator's
+    "pursersd.local.instance",  # the token files for connectors to the local board
 }
 """What may look into a credential, and what for."""
 

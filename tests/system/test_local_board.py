@@ -21,6 +21,7 @@ from pursersd.rules.door import decode
 from pursersd.state.doors import Doors
 from rig import canary, doors, processes
 from rig.daemon import Home
+from rig.plain import PlainClient
 from rig.shim import Json, Pending, ShimProcess
 from rig.wait import until
 
@@ -60,7 +61,7 @@ class Board:
 
     def watch(self) -> None:
         """From now on every credential of the board counts as a secret wherever it shows."""
-        for file in (self.folder / "instance").glob("*.jwt"):
+        for file in self.folder.rglob("*.jwt"):
             canary.watch(file.read_text().strip())
         stored = json.loads((self.home.folder / "state" / "doors.json").read_text())
         for entry in stored["doors"]:
@@ -128,12 +129,16 @@ def test_its_central_listens_on_loopback_alone_and_its_files_are_private(board: 
             assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_a_worker_waits_and_gets_a_ticket(board: Board) -> None:
+def test_a_worker_waits_and_gets_a_ticket_and_its_connector_takes_it(board: Board) -> None:
     with conversation(board) as shim:
         wait = blocking(board, shim)
         ticket = board.ctl("local", "ticket", "Say hello").stdout.strip()
-        result = wait.result(PATIENCE)
-    assert ticket in [event.get("ticket_id") for event in result["events"]]
+        assert ticket in [event.get("ticket_id") for event in wait.result(PATIENCE)["events"]]
+        (row,) = board.home.ps()
+        connector = PlainClient(board.status()["port"], (board.folder / "worker.jwt").read_text().strip())
+        taken = connector.tool("ticket_claim", board_id="local", agent_name=row["seat"], ticket_id=ticket)
+        connector.close()
+    assert taken["status"] == "claimed"
 
 
 def test_a_reviewer_waits(board: Board) -> None:

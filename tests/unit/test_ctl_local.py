@@ -45,8 +45,12 @@ DOWN = msgspec.structs.replace(FAILING, state="down", restarts=0, last_error=Non
 BOARD = api.LocalBoard(
     local=msgspec.structs.replace(RUNNING, last_error=None),
     doors=[
-        api.LocalDoor(board="local", role="worker", kid="door-local-worker-v1", is_new=True),
-        api.LocalDoor(board="local", role="reviewer", kid="door-local-reviewer-v1", is_new=False),
+        api.LocalDoor(
+            board="local", role="worker", kid="door-local-worker-v1", is_new=True, token_file="/f/worker.jwt"
+        ),
+        api.LocalDoor(
+            board="local", role="reviewer", kid="door-local-reviewer-v1", is_new=False, token_file="/f/r.jwt"
+        ),
     ],
     notes=["Doors for other boards are stored, too."],
 )

@@ -56,6 +56,8 @@ class LocalDoor(msgspec.Struct, frozen=True, kw_only=True):
     """Key id of its token."""
     is_new: bool
     """Whether it was issued and stored now; False for one that was stored already and that Central accepts."""
+    token_file: str
+    """The same token in a file, for a connector that gives models Central's own tools."""
 
 
 class LocalBoard(msgspec.Struct, frozen=True, kw_only=True):

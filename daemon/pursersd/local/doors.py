@@ -39,13 +39,13 @@ async def keep_doors(centrals: Centrals, instance: Instance, doors: Doors, board
     for role in rules.ROLES:
         stored = door_list.find(await to_thread.run_sync(doors.load), board, role)
         if stored is not None and await is_accepted(centrals, stored):
-            kept.append(LocalDoor(board=board, role=role, kid=stored.kid, is_new=False))
+            kept.append(_kept(instance, stored, is_new=False))
             continue
         door = requested(await instance.issue(board, role, port), name=None, role=None, allow_remote=False)
         if not await is_accepted(centrals, door):
             raise LocalBoardError(f"The local board's Central does not accept the {role}'s door that was just issued.")
         await to_thread.run_sync(partial(doors.store, door, rotate=stored is not None))
-        kept.append(LocalDoor(board=board, role=role, kid=door.kid, is_new=True))
+        kept.append(_kept(instance, door, is_new=True))
     return kept
 
 
@@ -62,6 +62,11 @@ def remove_doors(folders: Sequence[str], board: str, port: int) -> list[str]:
 def other_boards(stored: Sequence[Door], board: str) -> list[str]:
     """The boards of the other stored doors."""
     return sorted({door.board for door in stored} - {board})
+
+
+def _kept(instance: Instance, door: Door, *, is_new: bool) -> LocalDoor:
+    file = instance.hand_out(door.role, door.token)
+    return LocalDoor(board=door.board, role=door.role, kid=door.kid, is_new=is_new, token_file=str(file))
 
 
 def _ours(stored: Sequence[Door], board: str) -> list[Door]:

@@ -12,6 +12,7 @@ import anyio
 from pursers_shim.launch import daemon_environment
 from pursersd.central.pool import expiry
 from pursersd.errors import LocalBoardError
+from pursersd.local.files import replace
 from pursersd.rules import local_board as rules
 from pursersd.secret import Secret, blanked
 
@@ -85,12 +86,27 @@ class Instance:
         what = ("--board", board, "--role", role, "--exp-days", str(DOOR_DAYS))
         return await _run("door_admin", "issue", *what, *where, *files)
 
+    def hand_out(self, role: str, token: Secret) -> Path:
+        """Keep the token of a role's door in a file: for a connector that gives models Central's own tools.
+
+        Raises LocalBoardError.
+        """
+        file = self._token_file(role)
+        replace(file, token.reveal().encode() + b"\n")
+        return file
+
     def remove(self) -> list[str]:
         """Delete it; returns what was deleted. Raises OSError."""
-        found = [path for path in (self.root, self._keys) if path.is_dir() and not path.is_symlink()]
-        for path in found:
+        folders = [path for path in (self.root, self._keys) if path.is_dir() and not path.is_symlink()]
+        files = [path for path in map(self._token_file, rules.ROLES) if path.exists()]
+        for path in folders:
             shutil.rmtree(path)
-        return [str(path) for path in found]
+        for path in files:
+            path.unlink()
+        return [str(path) for path in (*folders, *files)]
+
+    def _token_file(self, role: str) -> Path:
+        return self.folder / f"{role}.jwt"
 
 
 async def _run(module: str, *words: str) -> str:

@@ -1,11 +1,11 @@
 """What is wanted of the local board, on disk: it holds for every daemon that comes."""
 
-import os
 from pathlib import Path
 
 import msgspec
 
 from pursersd.errors import LocalBoardError
+from pursersd.local.files import replace
 
 SCHEMA = 1
 FILE_LIMIT = 64 * 1024
@@ -40,19 +40,7 @@ def load(file: Path) -> Record | None:
 
 def save(file: Path, record: Record) -> None:
     """Replace the record as a whole. Raises LocalBoardError if it cannot be written."""
-    fresh = file.with_name(file.name + ".new")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as out:
-            out.write(msgspec.json.encode(record) + b"\n")
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(fresh, file)
-    except OSError as error:
-        raise LocalBoardError(
-            f"{file} cannot be written: {error.strerror or error}. Make its folder yours and writable.",
-            code="local_folder",
-        ) from error
+    replace(file, msgspec.json.encode(record) + b"\n")
 
 
 def _damaged(file: Path, why: str) -> LocalBoardError:
