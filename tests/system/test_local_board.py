@@ -8,10 +8,12 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jwt
 import psutil
 import pytest
 
@@ -222,14 +224,29 @@ def warnings(board: Board) -> list[str]:
 
 def test_damaged_data_are_named(board: Board) -> None:
     board.ctl("local", "down")
-    data = board.folder / "instance" / "data" / "board.sqlite3"
-    kept = data.read_bytes()
-    data.write_bytes(b"no database" * 1000)
-    refused = board.refused("up")
-    assert "file is not a database" in refused["text"]
-    assert "file is not a database" in board.status()["last_error"]
-    board.ctl("local", "down")
-    data.write_bytes(kept)
+    data = {file: file.read_bytes() for file in (board.folder / "instance" / "data").glob("board.sqlite3*")}
+    for file in data:
+        file.unlink()  # with what SQLite could repair it from
+    try:
+        (board.folder / "instance" / "data" / "board.sqlite3").write_bytes(b"no database" * 1000)
+        assert "file is not a database" in board.refused("up")["text"]
+        assert "file is not a database" in board.status()["last_error"]
+    finally:
+        board.ctl("local", "down")
+        for file, content in data.items():
+            file.write_bytes(content)
+
+
+def test_an_owners_token_that_has_ended_is_signed_anew(board: Board) -> None:
+    file, key = board.folder / "instance" / "admin.jwt", board.folder / "instance" / "signing-key.pem"
+    token, now = file.read_text().strip(), int(time.time())
+    claims = jwt.decode(token, options={"verify_signature": False})
+    kid = jwt.get_unverified_header(token)["kid"]
+    ended = {**claims, "iat": now - 365 * 24 * 3600, "exp": now - 60}
+    file.write_text(jwt.encode(ended, key.read_text(), "RS256", headers={"kid": kid}))
+    assert board.refused("ticket", "x")["code"] == "auth"
+    assert [door["is_new"] for door in board.up()["doors"]] == [False, False]
+    board.ctl("local", "ticket", "x")
 
 
 def test_another_name_or_port_is_refused(board: Board) -> None:

@@ -6,7 +6,6 @@ The wish for it is on disk and holds for every daemon that comes; its Central is
 
 import logging
 import random
-import time
 from pathlib import Path
 
 import anyio
@@ -15,12 +14,12 @@ from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from pursersd import api
-from pursersd.errors import LocalBoardError
+from pursersd.errors import LocalBoardError, Unauthenticated
 from pursersd.feed.centrals import Centrals
 from pursersd.local import health
 from pursersd.local.doors import keep_doors, other_boards, remove_doors, require_own
 from pursersd.local.founding import Owner
-from pursersd.local.instance import Instance, require_installed
+from pursersd.local.instance import RENEW_BEFORE, Instance, require_installed
 from pursersd.local.process import CentralProcess
 from pursersd.local.record import Record, load, save
 from pursersd.local.supervisor import Supervisor
@@ -81,13 +80,12 @@ class LocalBoard:
             if self._record is None:  # before there is anything that would have to be deleted
                 await self._note(msgspec.structs.replace(record, wanted=False))
             await self._instance.prepare(board, port)
-            await self._instance.renew(time.time())
             await self._note(record)
             if self._supervisor.state != "running":
                 await self._halt()
                 await self._begin()
             await self._answering()
-            await self._owner(port).found(board)
+            await self._found(board, port)
             kept = await keep_doors(self._centrals, self._instance, doors, board, port)
             others = other_boards(await to_thread.run_sync(doors.load), board)
             return api.LocalBoard(local=self.status(), doors=kept, notes=_notes(board, others))
@@ -196,6 +194,16 @@ class LocalBoard:
                 "pursersctl local down, or begin anew with: pursersctl local up --reset",
                 code="local_failing",
             )
+
+    async def _found(self, board: str, port: int) -> None:
+        """Found the board, and sign the owner's token anew if it ends soon or has ended."""
+        try:
+            left_s = await self._owner(port).found(board)
+        except Unauthenticated:
+            await self._instance.renew()
+            left_s = await self._owner(port).found(board)
+        if left_s is not None and left_s < RENEW_BEFORE:
+            await self._instance.renew()
 
     def _owner(self, port: int) -> Owner:
         return Owner(self._centrals, port, self._instance.owner)

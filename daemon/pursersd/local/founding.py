@@ -22,8 +22,11 @@ class Owner:
         self._port = port
         self._token = token
 
-    async def found(self, board: str) -> None:
-        """Found the board unless there is one, and admit who comes through its doors. Raises CentralError."""
+    async def found(self, board: str) -> float | None:
+        """Found the board unless there is one, and admit who comes through its doors.
+
+        Returns for how many seconds the owner's token is still good, by Central's clock. Raises CentralError.
+        """
         async with _pool(self._centrals, rules.url(self._port), self._token) as pool:
             await pool.read("board_join", {"board_id": board, "agent_name": rules.OWNER, "allow_takeover": True})
             for role, membership in rules.ROLES.items():
@@ -33,6 +36,7 @@ class Owner:
                 except ToolFailed as refused:
                     if _IS_MEMBER not in str(refused):
                         raise
+            return pool.expires_s
 
     async def create_ticket(self, board: str, title: str, description: str) -> str:
         """Create a ticket that is nobody's yet and return its id. Raises CentralError."""

@@ -10,7 +10,6 @@ from pathlib import Path
 import anyio
 
 from pursers_shim.launch import daemon_environment
-from pursersd.central.pool import expiry
 from pursersd.errors import LocalBoardError
 from pursersd.local.files import replace
 from pursersd.rules import local_board as rules
@@ -73,11 +72,9 @@ class Instance:
         if not self.is_made:
             await _run("pursers_central", "init", str(self.root), "--port", str(port), "--board", board, "--force")
 
-    async def renew(self, now: float) -> None:
-        """Sign the owner's token anew if it ends soon; doors stay good."""
-        ends = expiry(self.owner)
-        if ends is not None and ends - now < RENEW_BEFORE:
-            await _run("pursers_central", "rotate-key", str(self.root))
+    async def renew(self) -> None:
+        """Sign the owner's token anew; doors stay good."""
+        await _run("pursers_central", "rotate-key", str(self.root))
 
     async def issue(self, board: str, role: str, port: int) -> str:
         """A door for a role: a string with a token in it."""
