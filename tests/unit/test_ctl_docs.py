@@ -1,9 +1,7 @@
 """docs/json.md names every field of the control structs, docs/cli.md every command, option and exit code: no more, no less."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -24,16 +22,8 @@ STRUCTS = [
 ]
 
 
-def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Every command by what is typed for it, those of groups one by one."""
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command, f"{before}{name} ")
-        else:
-            yield f"{before}{name}", command
-
-
-COMMANDS = dict(commands(get_command(app)))
+TOP = get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {**TOP, **{f"local {name}": command for name, command in TOP["local"].commands.items()}}
 
 
 def section(file: str, heading: str) -> str:
@@ -109,4 +99,4 @@ def test_every_command_has_its_section_with_every_option_and_the_examples_of_its
 
 def test_no_other_commands_are_promised() -> None:
     overview = first_column((DOCS / "cli.md").read_text(encoding="utf-8").partition("\n## ")[0])
-    assert overview == [f"[`{name}`](#{name.replace(' ', '-')})" for name in COMMANDS]
+    assert overview == [f"[`{name}`](#{name})" for name in TOP]
