@@ -15,9 +15,9 @@ from pursersd import app, clock, suspension
 from pursersd.conversation import link
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
+from pursersd.local.board import LocalBoard
 from pursersd.rules.configuration import DEFAULTS
 from pursersd.supervisor import Supervisor
-from pursersd.local.board import LocalBoard
 from pursersd.tools import server as tools
 from unit.running_app import PATIENCE, RunningApp, running
 
@@ -102,7 +102,7 @@ async def begin(board: LocalBoard) -> None:
 async def test_a_local_board_that_is_wanted_keeps_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalBoard, "is_wanted", True)
     monkeypatch.setattr(LocalBoard, "_begin", begin)
-    async with running(started_by="auto", idle_exit_s=0.02) as daemon:
+    async with running("auto", {"PURSERSD_IDLE_EXIT_S": "0.02"}) as daemon:
         await ready(daemon)
         with anyio.move_on_after(0.2):
             await daemon.left.wait()
