@@ -65,9 +65,8 @@ def test_each_role_asks_and_answers_with_a_principal_of_its_own(company: Company
         for name, ticket in (("ann", of_ann), ("rex", of_rex))
     }
     until_blocking(company.home, 2)
-    assert company.central.streams() == 3 * 2, (
-        "the waits have none of their own, and cora's and theirs are three credentials"
-    )
+    streams = [one["streams"] for one in ask_daemon(company.home, "status")["centrals"] if one["seats_listening"]]
+    assert streams == [2, 2, 2], "the waits have none of their own, and cora's and theirs are three credentials"
     for found in (first, second):
         question = found["question"]
         answer(shims["cora"], question["ticket_id"], question["question_id"], f"Yes, {question['asker_role']}.")
@@ -75,6 +74,7 @@ def test_each_role_asks_and_answers_with_a_principal_of_its_own(company: Company
         "ann": "Yes, worker.",
         "rex": "Yes, reviewer.",
     }
+    assert_seen(company.home)
     for name, tool, role in (
         ("lea", ASK, "reviewer or worker"),
         ("lea", "board_question_inbox", "coordinator"),
@@ -84,6 +84,18 @@ def test_each_role_asks_and_answers_with_a_principal_of_its_own(company: Company
         given = {"ticket_id": of_ann, "message": "?", "kind": "decision"} if tool == ASK else {}
         with pytest.raises(ToolError, match=f"requires role {role}$"):
             shims[name].call_tool(tool, given)
+
+
+def assert_seen(home: Home) -> None:
+    """Question waits count among what `ps`, `top` and `metrics` show of waits."""
+    seen = {row["seat"]: (row["wakes"], row["lag"] is not None) for row in rows(home) if row["wakes"]}
+    assert seen == {"ann": (1, True), "rex": (1, True), "cora": (2, True)}
+    latency = {(row["kind"], row["tool"]): row for row in ask_daemon(home, "status")["latency"]}
+    assert latency["wait", "ticket_question_wait"]["count"] == 2
+    assert latency["wait", "board_question_wait"]["count"] == 2
+    wake = latency["wake", "ticket_question_wait"]
+    assert wake["count"] == 2
+    assert 0 < wake["p50_s"] <= wake["max_s"] <= latency["wait", "ticket_question_wait"]["max_s"]
 
 
 def test_waits_on_a_quiet_board_cost_no_request(far: Company, proxy: Proxy) -> None:

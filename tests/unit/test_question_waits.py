@@ -120,10 +120,10 @@ class Board:
         with anyio.fail_after(PATIENCE):
             return await watch.run(time.monotonic() + LONG, LONG), watch
 
-    def page(self, *events: dict[str, Any], resynced: bool = False) -> None:
+    def page(self, *events: dict[str, Any], resynced: bool = False, cued_at: float | None = None) -> None:
         self.head += 1 if not events else 0
         self.head = max([self.head, *(e["seq"] for e in events)])
-        self.waiter.deliver(Page(list(events), self.head, resynced))
+        self.waiter.deliver(Page(list(events), self.head, resynced, cued_at))
 
 
 def answer() -> Answer:
@@ -239,6 +239,21 @@ async def test_a_live_answer_ends_the_wait() -> None:
     found, watch = await meanwhile(board, answer(), answered)
     assert found is not None
     assert (found.event, watch.cursor) == (event(12, ANSWERED), 12)
+
+
+async def test_the_cue_that_ended_the_wait_is_known_and_there_is_none_for_what_was_there() -> None:
+    board = Board()
+
+    async def answered() -> None:
+        board.page(event(10, "ticket_annotated", ticket="TK-2"), cued_at=1.0)
+        await until(lambda: not board.waiter.has_arrived)
+        state(board, "answered")
+        board.page(event(12, ANSWERED), cued_at=2.0)
+
+    _, watch = await meanwhile(board, answer(), answered)
+    assert watch.cued_at == 2.0
+    _, watch = await board.wait(answer())
+    assert watch.cued_at is None
 
 
 async def test_an_end_that_was_overtaken_is_none() -> None:

@@ -2,6 +2,9 @@
 
 import time
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from pursersd.api import State
 from pursersd.api.events import StateChanged, Woke
@@ -47,3 +50,27 @@ def test_an_answer_with_events_is_a_wake_and_one_that_a_cue_caused_is_measured()
     assert (measured.events, measured.reason, other.wake_s) == (2, "journal", None)
     assert measured.wake_s is not None
     assert 2 <= measured.wake_s < 5 <= measured.waited_s
+
+
+QUESTION = {"question_id": "CQ-1", "answer": "Yes."}
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ({"event": {"kind": "coordinator_question_answered"}, "question": QUESTION}, "coordinator_question_answered"),
+        ({"event": None, "question": QUESTION}, None),
+        ({"event": None, "question": None, "ended": {"code": "ticket_ended", "message": "…"}}, "ticket_ended"),
+    ],
+)
+def test_a_question_or_its_end_is_a_wake_too(result: dict[str, Any], reason: str | None) -> None:
+    witness, now = Witness(), time.monotonic()
+    with witness.events.listening() as listener:
+        witness.answered(Seen(), "ticket_question_wait", result, began=now - 5, cued_at=now - 2)
+        nothing = {"event": None, "question": None, "timed_out": True}
+        witness.answered(Seen(), "ticket_question_wait", nothing, began=now - 5, cued_at=now - 2)
+        (told,) = listener.take()
+    assert isinstance(told, Woke)
+    assert (told.tool, told.events, told.reason) == ("ticket_question_wait", 1, reason)
+    assert witness.wakes == 1
+    assert [(row.tool, row.count) for row in witness.timings.rows()] == [("ticket_question_wait", 1)]

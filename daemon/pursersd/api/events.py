@@ -66,9 +66,9 @@ class Woke(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="wa
     board: str | None
     tool: str
     events: int
-    """How many events it brings."""
+    """How many events it brings; of a question wait 1."""
     reason: str | None
-    """Why it answers, as its result says."""
+    """Why it answers: what its result says; of a question wait the kind of the event, or why no answer will come."""
     waited_s: float
     """Seconds since the wait was called."""
     wake_s: float | None

@@ -70,13 +70,12 @@ class Witness:
         self, seen: Seen, tool: str, result: Mapping[str, object], *, began: float, cued_at: float | None
     ) -> None:
         """A wait that was called at `began` answers; `cued_at` is when Central's cue came, if that is why (monotonic)."""
-        events = result.get("events")
-        if not isinstance(events, list) or not events:
+        events, reason = _brought(result)
+        if not events:
             return
         self.wakes += 1
         wake_s = None if cued_at is None else self.timings.woke(tool, seen.host, cued_at)
         waited_s = time.monotonic() - began
-        reason = result.get("reason")
         self.events.tell(
             lambda at: Woke(
                 at=at,
@@ -84,9 +83,26 @@ class Witness:
                 seat=seen.seat_name,
                 board=seen.board,
                 tool=tool,
-                events=len(events),
-                reason=reason if isinstance(reason, str) else None,
+                events=events,
+                reason=reason,
                 waited_s=round(waited_s, 3),
                 wake_s=None if wake_s is None else round(wake_s, 6),
             )
         )
+
+
+def _brought(result: Mapping[str, object]) -> tuple[int, str | None]:
+    """How many events a wait brings its model, and why it answers; a question wait brings one, or nothing."""
+    events = result.get("events")
+    if isinstance(events, list):
+        return len(events), _text(result.get("reason"))
+    event, ended = result.get("event"), result.get("ended")
+    if isinstance(event, Mapping):
+        return 1, _text(event.get("kind"))
+    if isinstance(ended, Mapping):
+        return 1, _text(ended.get("code"))
+    return (1 if result.get("question") else 0), None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -4,6 +4,7 @@ They act as the conversation's own seat on its home board and as nobody else: an
 refused, and what binds an answer to the credential is made here and seen by Central alone.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -161,9 +162,10 @@ async def _wait(ctx: Ctx, subject_at: Callable[[Central], Subject], since_seq: i
     """The result of a wait. Raises ToolError: a wait that fails has moved no cursor."""
     call, progress = _declared(ctx), Progress()
     conversation = call.conversation
+    began = time.monotonic()
     try:
         with conversation.waiting():
-            return await wait(
+            result = await wait(
                 caller_of(conversation, ctx.report_progress),
                 subject_at,
                 since_seq,
@@ -176,6 +178,8 @@ async def _wait(ctx: Ctx, subject_at: Callable[[Central], Subject], since_seq: i
     except PursersError as error:
         text = _refusal(call.tool, error) if progress.joined else join_failure_text(error)
         raise ToolError(text) from error
+    conversation.witness.answered(conversation, call.tool, result, began=began, cued_at=progress.cued_at)
+    return result
 
 
 def _refusal(tool: str, error: PursersError) -> str:

@@ -165,6 +165,8 @@ class Progress:
     """How far a call has come."""
 
     joined: bool = False
+    cued_at: float | None = None
+    """When the cue came that ended its wait (monotonic); None when it was no cue."""
 
 
 async def wait(
@@ -198,6 +200,7 @@ async def wait(
             caller.watching([watch])
             await central.feed.ready(waiter)
             found = await watch.run(deadline, caller.settings.scan_interval_s)
+            progress.cued_at = watch.cued_at
             return watch.result(found)
 
     return await whoever_we_are(caller, attempt, resumed=age_s > 0)
@@ -219,6 +222,8 @@ class _Watch(Watched):
 
     subject: Subject
     cursor: int
+    cued_at: float | None = None
+    """When the cue came that ended the wait (monotonic); None when it was no cue."""
     _lost: bool = False
     """Whether the journal no longer had all that came after the cursor."""
 
@@ -274,7 +279,10 @@ class _Watch(Watched):
         events = [event for page in pages for event in page.events if self.subject.concerns(event)]
         lost = any(page.resynced for page in pages)
         head = pages[-1].next_cursor if pages else self.cursor
-        return await self._judge(events, head, look=look or lost, lost=lost)
+        found = await self._judge(events, head, look=look or lost, lost=lost)
+        if found is not None:
+            self.cued_at = min((page.cued_at for page in pages if page.cued_at is not None), default=None)
+        return found
 
     async def _judge(self, events: Sequence[Event], head: int, *, look: bool, lost: bool) -> Found | None:
         self._lost |= lost
