@@ -306,7 +306,11 @@ async def test_its_row_before_it_has_a_seat() -> None:
     )
     assert row.central == "http://127.0.0.1:8766/mcp"
     talk.client_name = "Claude"
-    assert talk.row(0).host == "Claude"
+    assert talk.row(0).host == "claude-code", "as it is counted and as `hosts` set it up"
+    unnamed = conversation()
+    unnamed.attach()
+    unnamed.client_name = "Claude"
+    assert unnamed.row(0).host == "Claude"
 
 
 async def test_its_row_shows_the_seat_and_how_events_come() -> None:

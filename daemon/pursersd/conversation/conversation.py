@@ -370,7 +370,7 @@ class Conversation:
             seat=self.seat_name,
             board=self.board,
             role=self._seat.role if self._seat else self.settings.role,
-            host=self.client_name or self.settings.host.name,
+            host=self.host,
             host_pid=host.pid if host else None,
             shim_pid=self.origin.shim.pid,
             conversation=self.id,
