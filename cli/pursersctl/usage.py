@@ -35,5 +35,6 @@ def _blanked() -> Iterator[None]:
         from pursersd.secret import blanked  # here, because most commands are typed right
 
         if isinstance(text := getattr(error, "message", None), str):
-            error.message = blanked(text)  # type: ignore[attr-defined]
+            # That it is an error, the line says already.
+            error.message = blanked(text).removeprefix("Value error, ")  # type: ignore[attr-defined]
         raise

@@ -260,10 +260,19 @@ def test_help_shows_examples(home: Home, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["pss"], ["ps", "extra"], ["ps", "--jso"], ["logs", "-n", "-1"], ["stop", "--drain", "--force"]]
+    "arguments",
+    [
+        ["pss"],
+        ["ps", "extra"],
+        ["ps", "--jso"],
+        ["logs", "-n", "-1"],
+        ["ps", "--sort", "x"],
+        ["stop", "--drain", "--force"],
+    ],
 )
 def test_wrong_usage_is_an_error_and_does_nothing(home: Home, arguments: list[str]) -> None:
     done = home.ctl(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Error: " in done.stderr
+    assert "Value error" not in done.stderr
     assert files(home.folder) == []
