@@ -34,7 +34,7 @@ def watch(place: Place, wish: Wish, *, wide: bool, every_s: float) -> None:
             answer = client.read(client.ask(place, "ps", timeout=live.PATIENCE), api.Ps)
         except CommandError as error:
             return [*render.wrapped(str(error), width, style="red"), (), (("It is looked for again.", ""),)]
-        return _table(answer, wish, width, wide=wide)
+        return _table(answer, wish, width, wide=wide, height=height)
 
     live.show(draw, every_s, "pursersctl ps --watch", "To a file or a program write: pursersctl events")
 
@@ -51,9 +51,9 @@ def ended(place: Place, wish: Wish, *, as_json: bool) -> None:
         output.show(render.ended(shown, output.width(), of=len(answer.ended)))
 
 
-def _table(answer: api.Ps, wish: Wish, width: int, *, wide: bool) -> list[Line]:
+def _table(answer: api.Ps, wish: Wish, width: int, *, wide: bool, height: int | None = None) -> list[Line]:
     shown = msgspec.structs.replace(answer, seats=[answer.seats[i] for i in pick(answer.seats, wish)])
-    return render_ps.ps(shown, width, wide=wide, of=len(answer.seats))
+    return render_ps.ps(shown, width, wide=wide, of=len(answer.seats), height=height)
 
 
 def _picked(result: bytes, name: str, places: list[int]) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pursersctl.render import DEFAULT_WIDTH, cell, duration, wrapped
-from pursersctl.table import Column, Line, Span, clean, table
+from pursersctl.table import Column, Line, Span, clean, fitting, table
 from pursersd import api
 
 COLUMNS: tuple[Column, ...] = (
@@ -31,6 +31,9 @@ COLUMNS: tuple[Column, ...] = (
 WIDE_ONLY = ("WAKES", "CONVERSATION", "CENTRAL", "FOLDER")
 """Shown with --wide; LAG, TICKET with LEFT, and VERSION also when there is something to see in them."""
 
+LEAST_ROWS = 4
+"""Lines that the table keeps on a terminal that is too low for it, whatever stands below."""
+
 UNCUT = 10_000
 """Columns of a terminal on which nothing is cut."""
 
@@ -48,20 +51,30 @@ NOBODY = (
 )
 
 
-def ps(answer: api.Ps, width: int = DEFAULT_WIDTH, *, wide: bool = False, of: int | None = None) -> list[Line]:
+def ps(
+    answer: api.Ps,
+    width: int = DEFAULT_WIDTH,
+    *,
+    wide: bool = False,
+    of: int | None = None,
+    height: int | None = None,
+) -> list[Line]:
     """The table in the order of the answer, and below it why seats poll and links were cut.
 
     `wide`: every column, and nothing cut. `of`: how many conversations there are in all, if some were left out.
+    `height`: lines that there are; where they are few, what is below the table comes before its last rows.
     """
     if not answer.seats:
         return wrapped(_nothing(of), width)
     rows = answer.seats
     lines = seats(rows, width, version=answer.version, wide=wide)
-    lines += [*_poll_reasons(rows, width), *_cut_reasons(rows, width)]
+    below = [*_poll_reasons(rows, width), *_cut_reasons(rows, width)]
     for warning in answer.warnings:
         if warning.code not in SEEN_IN_TABLE:
-            lines += [(), *wrapped(f"{warning.code}: {warning.text} → {warning.action}", width, style="yellow")]
-    return lines
+            below += [(), *wrapped(f"{warning.code}: {warning.text} → {warning.action}", width, style="yellow")]
+    if height is None:
+        return [*lines, *below]
+    return fitting([*fitting(lines, max(LEAST_ROWS, height - len(below))), *below], height)
 
 
 def seats(rows: Sequence[api.SeatRow], width: int, *, version: str = "", wide: bool = False) -> list[Line]:

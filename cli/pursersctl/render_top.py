@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pursersctl.pick import Wish, pick
 from pursersctl.render import CENTRAL_STYLES, duration, size, wrapped
 from pursersctl.render_ps import NOBODY, seats
-from pursersctl.table import Column, Line, Span, clean, table
+from pursersctl.table import Column, Line, Span, clean, fitting, table
 from pursersd import api
 
 CENTRAL_COLUMNS = (
@@ -61,8 +61,8 @@ def top(status: api.Status, ps: api.Ps, found: Rates | None, width: int, height:
     lines = [*_daemon(status, ps, found, width), *_warnings(status, width), *_centrals(status, width)]
     left = max(0, height - len(lines))
     latency = _latency(status, width)
-    lines += _fitting(latency, max(5, left // SHARE))
-    return [*lines, *_fitting([(), *_seats(ps, width)], max(0, height - len(lines)))][:height]
+    lines += fitting(latency, max(5, left // SHARE))
+    return [*lines, *fitting([(), *_seats(ps, width)], max(0, height - len(lines)))][:height]
 
 
 def _counts(status: api.Status, ps: api.Ps) -> tuple[int, int, int]:
@@ -165,12 +165,3 @@ def _seats(ps: api.Ps, width: int) -> list[Line]:
     order = {state: place for place, state in enumerate(("working", "waiting", "detached", "idle"))}
     rows = [ps.seats[i] for i in pick(ps.seats, Wish())]
     return seats(sorted(rows, key=lambda row: order.get(row.state, len(order))), width, version=ps.version)
-
-
-def _fitting(lines: list[Line], room: int) -> list[Line]:
-    """As many as there is room for, and how many are missing."""
-    if len(lines) <= room:
-        return lines
-    if room < 1:
-        return []
-    return [*lines[: room - 1], ((f"… {len(lines) - room + 1} more", "dim"),)]

@@ -99,3 +99,12 @@ def _cells(text: str, width: int) -> str:
         if used > width:
             return text[:i]
     return text
+
+
+def fitting(lines: list[Line], room: int) -> list[Line]:
+    """As many as there is room for, and how many are missing."""
+    if len(lines) <= room:
+        return lines
+    if room < 1:
+        return []
+    return [*lines[: room - 1], ((f"… {len(lines) - room + 1} more", "dim"),)]

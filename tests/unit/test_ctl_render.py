@@ -26,7 +26,7 @@ def same_as(name: str, lines: list[Line]) -> None:
     assert plain(lines) == (DATA / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("width", [60, 80, 120, 140])
 def test_ps(width: int) -> None:
     same_as(f"ctl_ps_{width}.txt", ps(api.Ps(seats=SEATS), width))
 
@@ -35,6 +35,19 @@ def test_ps_without_conversations() -> None:
     assert plain(ps(api.Ps(seats=[]))).startswith("No conversations yet. Each chat of a host that has pursers-shim")
     nobody = plain(render_ps.ps(api.Ps(seats=[]), 100, of=7))
     assert nobody == "None of the 7 conversations is meant by these options. All of them: pursersctl ps\n"
+
+
+def test_on_a_low_terminal_the_warnings_of_ps_come_before_its_last_rows() -> None:
+    many = [seat(seat=f"s-{n:03}", conversation=f"c-{n:012}") for n in range(50)]
+    warning = api.Warning(code="central_unreachable", since_s=1, text="It does not answer", action="Start it.")
+    answer = api.Ps(seats=many, warnings=[warning])
+    lines = plain(render_ps.ps(answer, 80, height=24)).splitlines()
+    shown = sum(line.startswith("s-") for line in lines)
+    assert len(lines) == 24
+    assert lines[-3:] == [f"… {50 - shown} more", "", "central_unreachable: It does not answer → Start it."]
+    for height in range(6, 12):
+        assert len(render_ps.ps(answer, 40, height=height)) == height
+    assert len(render_ps.ps(answer, 80, height=60)) == 53
 
 
 def holding() -> list[api.SeatRow]:
