@@ -52,8 +52,9 @@ ANSWER = api.ConversationStatus(
 )
 
 
-def test_a_conversation() -> None:
-    assert plain(conversation(ANSWER, 80)) == (DATA / "ctl_conversation.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_conversation(width: int) -> None:
+    assert plain(conversation(ANSWER, width)) == (DATA / f"ctl_conversation_{width}.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

@@ -100,8 +100,9 @@ def test_a_name_with_escapes_is_harmless() -> None:
     assert "\x1b" not in plain(ps(api.Ps(seats=[seat(host="\x1b[31mred", seat="a\nb")])))
 
 
-def test_status() -> None:
-    same_as("ctl_status.txt", status(STATUS, stopped=False, version="0.1.0", width=80))
+@pytest.mark.parametrize("width", [80, 120])
+def test_status(width: int) -> None:
+    same_as(f"ctl_status_{width}.txt", status(STATUS, stopped=False, version="0.1.0", width=width))
 
 
 def test_what_may_have_been_lost_is_shown() -> None:

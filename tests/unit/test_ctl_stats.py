@@ -134,7 +134,7 @@ def test_a_time_that_is_none_counts_nowhere() -> None:
     assert (row("ann", found.document).hour.returns, row("ann", found.document).last_return_s) == (0, None)
 
 
-@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("width", [60, 80, 120, 140])
 def test_the_page(width: int) -> None:
     shown = plain(render(answer(other_files=["/elsewhere/bridge-stats.json"]), filtered=False, width=width))
     assert shown == (DATA / f"ctl_stats_{width}.txt").read_text(encoding="utf-8")
