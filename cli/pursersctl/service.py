@@ -16,9 +16,11 @@ from pursersctl import client, lifecycle, output, printed
 from pursersctl.errors import Failed
 from pursersctl.render import DEFAULT_WIDTH, fact, wrapped
 from pursersctl.service_files import File, program_in, programs
+from pursersctl.service_folders import MadeFolders
 from pursersctl.service_managers import ServiceManager, State, Step, ask, manager
 from pursersctl.table import Line, clean
 from pursersctl.usage import Commands
+from pursersd import api
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
 
@@ -47,6 +49,11 @@ class Service:
     manager: ServiceManager
     files: list[File]
     is_shared: bool
+
+    @property
+    def made(self) -> MadeFolders:
+        """The folders that were made for the files of this user's own service."""
+        return MadeFolders(api.state_folder(self.place.home), self.manager.name)
 
     def check_ours(self) -> None:
         """Raise Failed if somebody else's file lies where one of ours belongs."""
@@ -88,6 +95,8 @@ def install(wanted: Service, *, dry_run: bool) -> None:
         return
     changed = [file for file in wanted.files if file.state != "as rendered"]
     for file in changed:
+        if not wanted.is_shared:
+            wanted.made.expect(file.path)
         file.write()
     if wanted.is_shared:
         output.say(ours.shared_hint(wanted.files[0].path.parent))
@@ -119,24 +128,24 @@ def uninstall(wanted: Service, *, dry_run: bool) -> None:
     ours = wanted.manager
     wanted.check_ours()
     there = [file for file in wanted.files if file.found is not None]
-    steps = ([], []) if wanted.is_shared else (ours.before_removal(), ours.after_removal())
+    if not there:
+        output.say(f"{ours.name} is not installed.")
+        return
+    can_ask = not wanted.is_shared and ours.unavailable() is None
+    steps = (ours.before_removal(), ours.after_removal()) if can_ask else ([], [])
     if dry_run:
         lines = [*(f"$ {step}" for step in steps[0]), *(f"remove {file.path}" for file in there)]
         for line in [*lines, *(f"$ {step}" for step in steps[1])]:
             output.say(line)
         output.note("Nothing was changed.")
         return
-    if not there:
-        output.say(f"{ours.name} is not installed.")
-        return
-    can_ask = not wanted.is_shared and ours.unavailable() is None
-    if can_ask:
-        wanted.carry_out(steps[0])
+    wanted.carry_out(steps[0])
     for file in there:
         if file.remove():
             output.say(f"removed {file.path}")
-    if can_ask:
-        wanted.carry_out(steps[1])
+    wanted.carry_out(steps[1])
+    if not wanted.is_shared:
+        wanted.made.remove()
     output.say(f"{ours.name} is not a service any more.")
 
 

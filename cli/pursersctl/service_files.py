@@ -5,7 +5,6 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -80,16 +79,13 @@ class File:
             raise Failed(f"Cannot write {self.path}: {error.strerror}.") from error
 
     def remove(self) -> bool:
-        """Take it away, and the folders that only it needed; whether it was there. Raises Failed."""
+        """Take it away; whether it was there. Raises Failed."""
         try:
             self.path.unlink()
         except FileNotFoundError:
             return False
         except OSError as error:
             raise Failed(f"Cannot remove {self.path}: {error.strerror}.") from error
-        with suppress(OSError):  # until one is not empty, or not ours
-            for folder in list(self.path.parents)[:3]:
-                folder.rmdir()
         return True
 
 

@@ -262,7 +262,7 @@ def test_shims_have_the_service_started_and_none_of_their_own_and_stop_lasts(hom
 
 def test_a_service_that_fails_is_given_up_and_everybody_says_why(home: Home, manager: Path) -> None:
     installed(home)
-    (home.folder / "state").mkdir()
+    (home.folder / "state").mkdir(exist_ok=True)
     (home.folder / "state" / "epoch").write_text("no number")
     starts.note_start(home.place, service_start.GIVE_UP - 1, time.time())
     home.shim(home.environment()).initialize()
@@ -300,8 +300,13 @@ def test_without_a_manager_nothing_is_written_and_shims_start_the_daemon_as_ever
     assert "Nothing was changed" in done.stderr
     shown = home.ctl("service", "install", "--dry-run")
     assert (shown.returncode, shown.stderr) == (0, "Nothing was changed.\n")
+    wanted = home.ctl("service", "uninstall", "--dry-run")
+    assert [line.split()[0] for line in wanted.stdout.splitlines()] == ["remove", "remove"]  # nobody can be asked
     assert home.ctl("service", "uninstall").returncode == 0
     assert units(home) == []
+    assert not (home.folder / "user" / ".config").exists()
+    nothing = [home.ctl("service", "uninstall", *options) for options in ((), ("--dry-run",))]
+    assert [(done.returncode, done.stdout) for done in nothing] == [(0, f"{name(home)} is not installed.\n")] * 2
 
 
 def test_a_file_of_somebody_else_is_left_alone(home: Home, manager: Path) -> None:

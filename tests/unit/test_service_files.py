@@ -15,6 +15,7 @@ from pursersctl import service as commands
 from pursersctl.errors import Failed
 from pursersctl.render import plain
 from pursersctl.service_files import File, Programs, agent, program_in, programs, units
+from pursersctl.service_folders import MadeFolders
 from pursersctl.service_managers import Launchd, State, Systemd, ask
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +92,7 @@ def test_programs_lie_beside_the_one_that_runs(tmp_path: Path) -> None:
     assert programs("pursersctl").daemon.endswith("/bin/pursersd")
 
 
-def test_a_file_is_written_in_one_step_and_taken_away_with_its_folders(tmp_path: Path) -> None:
+def test_a_file_is_written_in_one_step_and_taken_away(tmp_path: Path) -> None:
     file = File(tmp_path / "config" / "systemd" / "user" / "a.socket", "text\n")
     assert file.state == "missing"
     assert file.shown() == f"{file.path} (new):\n  text\n"
@@ -102,16 +103,42 @@ def test_a_file_is_written_in_one_step_and_taken_away_with_its_folders(tmp_path:
     assert file.state == "differs"
     assert "  -other\n  +text\n" in file.shown()
     assert file.remove()
-    assert list(tmp_path.iterdir()) == []
     assert not file.remove()
+
+
+def test_only_folders_that_were_made_are_taken_away_again(tmp_path: Path) -> None:
+    (tmp_path / "config" / "systemd").mkdir(parents=True)
+    for _ in range(2):  # the second install makes nothing
+        for name in ("a.socket", "a.service"):
+            file = File(tmp_path / "config" / "systemd" / "user" / name, "")
+            MadeFolders(str(tmp_path / "state"), "a").expect(file.path)
+            file.write()
+    for path in file.path.parent.iterdir():
+        path.unlink()
+    MadeFolders(str(tmp_path / "state"), "a").remove()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["config", "state", "systemd"]
+    MadeFolders(str(tmp_path / "state"), "a").remove()
 
 
 def test_a_folder_with_anything_else_in_it_stays(tmp_path: Path) -> None:
     file = File(tmp_path / "systemd" / "user" / "a.socket", "")
+    made = MadeFolders(str(tmp_path / "state"), "a")
+    made.expect(file.path)
     file.write()
     (tmp_path / "systemd" / "other").touch()
     file.remove()
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["other", "systemd"]
+    made.remove()
+    assert sorted(path.name for path in (tmp_path / "systemd").iterdir()) == ["other"]
+
+
+def test_a_note_that_cannot_be_written_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    with pytest.raises(Failed, match=r"Cannot write .*/a-folders.json: "):
+        MadeFolders(str(tmp_path / "state"), "a").expect(tmp_path / "user" / "a.socket")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "a-folders.json").write_text("{")
+    MadeFolders(str(tmp_path / "damaged"), "a").remove()
+    assert list((tmp_path / "damaged").iterdir()) == []
 
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
