@@ -58,7 +58,7 @@ def rendered(answer: api.Config, *, origin: bool, is_running: bool, width: int =
     lines: list[Line] = [((clean(answer.file), "bold"), ("" if answer.exists else "  (does not exist)", "dim"))]
     if not is_running:
         lines += [(("No daemon runs: this is what the next one would go by.", "dim"),)]
-    pending = any(row.pending is not None for row in answer.rows)
+    pending = [row for row in answer.rows if row.pending is not None]
     kept = [i for i in range(len(COLUMNS)) if (i != 2 or pending) and (i != 3 or origin)]
     cells = [[_cells(row)[i] for i in kept] for row in answer.rows]
     lines += [(), *table(tuple(COLUMNS[i] for i in kept), cells, width)]
@@ -67,7 +67,8 @@ def rendered(answer: api.Config, *, origin: bool, is_running: bool, width: int =
     for text in answer.notes:
         lines += [(), *wrapped(text, width, style="yellow")]
     if pending:
-        lines += [(), (("The file says something else now. Have it followed with: pursersctl reload", "yellow"),)]
+        how = "restart" if any(row.needs_restart for row in pending) else "reload"  # a restart reads the file, too
+        lines += [(), ((f"The file says something else now. Have it followed with: pursersctl {how}", "yellow"),)]
     return lines
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pursersd import api
 from pursersd.errors import ConfigurationError
-from pursersd.rules.configuration import KEYS, Configuration, Resolved, Setting, Value, resolve
+from pursersd.rules.configuration import KEYS, Configuration, Key, Resolved, Setting, Value, resolve
 
 FILE_LIMIT = 1024 * 1024
 """Bytes that are read of the file."""
@@ -66,7 +66,7 @@ class Configured:
     def show(self) -> api.Config:
         """Every key with its value and origin, and what the file means now where that is something else."""
         found = self._read()
-        rows = [_row(key.name, key.default, self._resolved.settings[key.name], found) for key in KEYS]
+        rows = [_row(key, self._resolved.settings[key.name], found) for key in KEYS]
         return api.Config(
             file=self.file,
             exists=os.path.exists(self.file),
@@ -87,15 +87,16 @@ class Configured:
         return resolve(self._flags, self._environ, text, self.file)
 
 
-def _row(name: str, default: Value, setting: Setting, found: Resolved) -> api.ConfigRow:
-    later = found.settings[name].value
+def _row(key: Key, setting: Setting, found: Resolved) -> api.ConfigRow:
+    later = found.settings[key.name].value
     return api.ConfigRow(
-        key=name,
+        key=key.name,
         value=setting.value,
-        default=default,
+        default=key.default,
         origin=setting.origin,
         name=setting.name,
         pending=later if later != setting.value and not found.problems else None,
+        needs_restart=key.needs_restart,
     )
 
 

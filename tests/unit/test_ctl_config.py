@@ -57,6 +57,12 @@ def test_without_origin_there_is_one_column_less_and_mistakes_come_last() -> Non
     assert lines[-1].endswith("line 2: wrong")
 
 
+def test_what_a_reload_does_not_bring_is_said_to_need_a_restart() -> None:
+    waits = row("daemon.descriptors", 8192, pending=1000, needs_restart=True)
+    answer = msgspec.structs.replace(SHOWN, rows=[*SHOWN.rows, waits])
+    assert plain(config.rendered(answer, origin=True, is_running=True)).endswith(": pursersctl restart\n")
+
+
 def test_without_a_daemon_the_file_is_read_here(home: Home) -> None:
     (home.folder / "config.toml").write_text("[log]\nkept = 5\nlevle = 1\n")
     done = home.ctl("config", "show", "--json", PURSERSD_DRAIN_S="3")

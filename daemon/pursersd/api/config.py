@@ -17,6 +17,8 @@ class ConfigRow(msgspec.Struct, frozen=True, kw_only=True):
     """Of a flag or a variable: its name."""
     pending: int | float | str | None = None
     """What the file means now, where that is not in force."""
+    needs_restart: bool = False
+    """Whether another value of this key counts only after a restart."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
