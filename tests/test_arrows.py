@@ -112,6 +112,9 @@ CROSSING = {
         "pursersd.state.epoch",
         # And the configuration file: it is shown without a daemon.
         "pursersd.configured",
+        # And the wish for a local board: it says why its Central is silent.
+        "pursersd.local.record",
+        "pursersd.rules.local_board",
     ),
     "pursers_shim": (),
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from pursersctl.doctor_local import Silence, silence
 from pursersctl.doctor_patient import Patient, advised, doubtful, ill, well
 from pursersctl.found import Finding
 from pursersctl.render import duration
@@ -52,18 +53,22 @@ def doors(patient: Patient) -> Iterator[Finding]:
         yield well("doors", f"none is stored in {where}; hosts' entries must name Central and credential")
         return
     examined = [Examined(door, check) for door, check in zip(stored, _asked(stored), strict=True)]
-    yield from centrals(examined)
+    yield from centrals(examined, silence(patient))
     for one in examined:
         yield from one_door(one)
 
 
-def centrals(examined: Sequence[Examined]) -> Iterator[Finding]:
+def centrals(examined: Sequence[Examined], local: Silence | None = None) -> Iterator[Finding]:
     """Whether each Central answers, and whether its clock and ours agree."""
     by_url: dict[str, list[Examined]] = {}
     for one in examined:
         by_url.setdefault(one.door.url, []).append(one)
     for url, those in by_url.items():
         ahead = next((one.check.ahead_s for one in those if one.check.ahead_s is not None), None)
+        if ahead is None and local is not None and local.url == url:
+            say = doubtful if local.is_meant else ill
+            yield say("central", f"{local.text}: {url} does not answer", local.action, of=url)
+            continue
         if ahead is None:
             why = next((one.check.unreachable for one in those if one.check.unreachable), "no answer")
             yield ill("central", advised(why, "")[0], "Start it, or repair the way to it", of=url)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pursers_shim import dial, paths, starts
+from pursers_shim import dial, paths, service, starts
 from pursers_shim.paths import PathError
 from pursersctl.doctor_patient import Patient, advised, doubtful, ill, well
 from pursersctl.found import Finding
@@ -119,8 +119,13 @@ def _without_daemon(patient: Patient, *, left: bool) -> Iterator[Finding]:
             check, f"no daemon runs, and no shim starts one ({dial.AUTOSTART_VARIABLE}=0)", "pursersctl start"
         )
     elif before is None:
-        rest = ", and takes the place of the socket that was left" if left else ""
-        yield well(check, f"no daemon runs; the first conversation starts one{rest}")
+        yield well(check, f"no daemon runs; the first conversation {_starts_one(patient, left=left)}")
+
+
+def _starts_one(patient: Patient, *, left: bool) -> str:
+    if service.start_command(patient.place, patient.environ) is not None:
+        return "has the service start one"
+    return "starts one, and takes the place of the socket that was left" if left else "starts one"
 
 
 def _named(pid: int) -> str:

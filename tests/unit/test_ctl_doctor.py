@@ -1,5 +1,6 @@
 """pursersctl doctor: what it shows, compared with template files; each check on real files; checks that hang or fail."""
 
+import dataclasses
 import os
 import socket
 import stat
@@ -13,7 +14,15 @@ import pytest
 from rich.cells import cell_len
 
 from pursersctl import doctor as command
-from pursersctl import doctor_daemon, doctor_doors, doctor_folders, doctor_hosts, doctor_install, doctor_service
+from pursersctl import (
+    doctor_daemon,
+    doctor_doors,
+    doctor_folders,
+    doctor_hosts,
+    doctor_install,
+    doctor_local,
+    doctor_service,
+)
 from pursersctl.doctor_doors import Examined
 from pursersctl.doctor_patient import Patient, advised, doubtful, ill, patient, well
 from pursersctl.doctor_shown import doctor as shown
@@ -21,7 +30,9 @@ from pursersctl.found import Doctor, Finding
 from pursersctl.render import plain
 from pursersd import api
 from pursersd.door_check import DoorCheck
+from pursersd.local.record import Record, record_file, save
 from pursersd.rules.door import decode
+from pursersd.rules.local_board import url as local_url
 from pursersd.state.doors import Doors
 from rig import doors as rig_doors
 from rig.daemon import Home
@@ -166,6 +177,14 @@ def test_a_daemon_that_was_stopped_or_did_not_start(who: Patient) -> None:
     assert failed.text == "the last 4 starts of the daemon failed: pursersd: no room"
 
 
+def test_the_first_conversation_has_an_installed_service_start_the_daemon(
+    who: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pursers_shim.service.start_command", lambda *_: ["systemctl"])
+    (found,) = doctor_folders.socket_and_lock(who)
+    assert (found.result, found.text) == ("pass", "no daemon runs; the first conversation has the service start one")
+
+
 def test_automatic_start_is_off(who: Patient) -> None:
     (found,) = doctor_folders.socket_and_lock(Patient(who.place, {**who.environ, "PURSERSD_AUTOSTART": "0"}, "/"))
     assert (found.result, found.action) == ("warn", "pursersctl start")
@@ -284,6 +303,29 @@ def test_the_clock_is_that_of_the_central(ahead: float | None, text: str) -> Non
     found = list(doctor_doors.centrals([Examined(DOOR, check), Examined(DOOR, check)]))
     assert text in found[-1].text
     assert len(found) == (1 if ahead is None else 2)  # one Central, however many doors
+
+
+@pytest.mark.parametrize(
+    ("wanted", "runs", "result", "action"),
+    [
+        (False, False, "warn", "pursersctl local up"),
+        (True, False, "warn", "pursersctl start"),
+        (True, True, "fail", "pursersctl local status"),
+    ],
+)
+def test_a_local_board_that_is_silent(
+    who: Patient, monkeypatch: pytest.MonkeyPatch, wanted: bool, runs: bool, result: str, action: str
+) -> None:
+    url = local_url(28731)
+    assert doctor_local.silence(who) is None
+    save(record_file(Path(api.state_folder(who.place.home), "local")), Record(board="b", port=28731, wanted=wanted))
+    monkeypatch.setattr("pursers_shim.dial.daemon_pid", lambda _: 1 if runs else None)
+    local = doctor_local.silence(who)
+    silent = DoorCheck(unreachable="nobody answers", ahead_s=None)
+    here = Examined(dataclasses.replace(DOOR, url=url), silent)
+    (found, other) = doctor_doors.centrals([here, Examined(DOOR, silent)], local)
+    assert (found.result, found.action, found.subject) == (result, action, url)
+    assert (other.result, other.action) == ("fail", "Start it, or repair the way to it")
 
 
 def test_programs_of_another_version_or_none(tmp_path: Path, who: Patient) -> None:

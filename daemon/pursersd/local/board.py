@@ -21,7 +21,7 @@ from pursersd.local.doors import keep_doors, other_boards, remove_doors, require
 from pursersd.local.founding import Owner
 from pursersd.local.instance import RENEW_BEFORE, Instance, require_installed
 from pursersd.local.process import CentralProcess
-from pursersd.local.record import Record, load, save
+from pursersd.local.record import Record, load, record_file, save
 from pursersd.local.supervisor import Supervisor
 from pursersd.rules import local_board as rules
 from pursersd.state.doors import Doors
@@ -34,7 +34,7 @@ class LocalBoard:
 
     def __init__(self, folder: Path, centrals: Centrals, daemon_lock: str) -> None:
         self._folder = folder.resolve()  # Central takes no path with a link in it
-        self._file = self._folder / "local.json"
+        self._file = record_file(self._folder)
         self._centrals = centrals
         self._instance = Instance(self._folder)
         self._process = CentralProcess(self._folder, daemon_lock)

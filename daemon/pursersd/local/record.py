@@ -23,6 +23,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA
 
 
+def record_file(folder: Path) -> Path:
+    """Where the record lies in the folder of the local board."""
+    return folder / "local.json"
+
+
 def load(file: Path) -> Record | None:
     """The record; None if there is none. Raises LocalBoardError for one that cannot be used."""
     try:
