@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from pursers_shim import dial
 from pursers_shim.paths import Place
 from pursersctl import client, lifecycle, output, render_local
 from pursersctl.errors import Failed
@@ -80,8 +81,12 @@ def down_command(reset: Reset = False, yes: Yes = False, as_json: Json = False) 
         place = client.where(os.environ)
         if reset:
             _confirm(place, yes)
-        lifecycle.ensure(place, os.environ)
-        result, answer = _down(place, reset=reset)
+        if _is_nothing(place):
+            answer = _nothing(place)
+            result = msgspec.json.encode(answer)
+        else:
+            lifecycle.ensure(place, os.environ)
+            result, answer = _down(place, reset=reset)
         if as_json:
             output.show_json(result)
         else:
@@ -140,6 +145,30 @@ def up(place: Place, request: api.LocalUp, *, as_json: bool) -> None:
     output.show(render_local.up(answer))
     for note in answer.notes:
         output.note(note)
+
+
+def _is_nothing(place: Place) -> bool:
+    """Whether there is neither a local board nor a daemon that would know of one: none is started to hear that."""
+    return dial.daemon_pid(place) is None and not os.path.lexists(f"{api.state_folder(place.home)}/local")
+
+
+def _nothing(place: Place) -> api.LocalGone:
+    folder = f"{api.state_folder(place.home)}/local"
+    none = api.LocalStatus(
+        state="none",
+        board=None,
+        url=None,
+        port=None,
+        pid=None,
+        up_s=None,
+        restarts=0,
+        folder=folder,
+        log=f"{folder}/central.log",
+        last_error=None,
+        last_error_s=None,
+        next_try_s=None,
+    )
+    return api.LocalGone(local=none, removed=[], kept=[])
 
 
 def _down(place: Place, *, reset: bool) -> tuple[bytes, api.LocalGone]:

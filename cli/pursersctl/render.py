@@ -142,7 +142,7 @@ def _daemon(answer: api.Status, stopped: bool) -> list[Line]:
     facts = [
         ("pid", str(daemon.pid)),
         ("up", duration(daemon.uptime_s)),
-        ("started by", STARTED_BY.get(daemon.started_by, daemon.started_by)),
+        ("started by", _started_by(answer)),
         ("conversations", str(answer.conversations)),
         ("memory", size(daemon.rss_bytes)),
         ("epoch", str(daemon.epoch)),
@@ -156,6 +156,13 @@ def _daemon(answer: api.Status, stopped: bool) -> list[Line]:
     if stopped:
         lines.append(fact("autostart", "off since pursersctl stop. Turn it on with: pursersctl start", "yellow"))
     return lines
+
+
+def _started_by(answer: api.Status) -> str:
+    started_by = answer.daemon.started_by
+    if started_by == "auto" and answer.local is not None and answer.local.state not in ("none", "down"):
+        return "a shim or a command (stays while the local board is up)"
+    return STARTED_BY.get(started_by, started_by)
 
 
 def _central(central: api.CentralStatus, width: int) -> list[Line]:

@@ -18,6 +18,8 @@ def up(answer: api.LocalBoard) -> list[Line]:
 
 def gone(answer: api.LocalGone) -> list[Line]:
     """What has become of the board."""
+    if answer.local.state == "none" and not answer.removed and not answer.kept:
+        return [(("There is no local board.", ""),)]
     lines: list[Line] = [(("No Central serves the local board any more.", ""),)]
     lines += [((clean(f"  deleted  {what}"), ""),) for what in answer.removed]
     lines += [((clean(f"  kept     {what} (not ours)"), ""),) for what in answer.kept]

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from pursersctl import render_local
-from pursersctl.render import plain
+from pursersctl.render import plain, status
 from pursersctl.table import Line
 from pursersd import api
 from rig.daemon import Home
@@ -133,3 +133,19 @@ def test_status_starts_nothing(home: Home) -> None:
     done = home.ctl("local", "status")
     assert (done.returncode, done.stdout) == (3, "")
     assert list(home.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--reset", "--yes")])
+def test_what_never_was_is_not_taken_down_by_a_new_daemon(home: Home, options: tuple[str, ...]) -> None:
+    done = home.ctl("local", "down", *options)
+    assert (done.returncode, done.stdout) == (0, "There is no local board.\n")
+    answer = json.loads(home.ctl("local", "down", *options, "--json").stdout)
+    assert (answer["local"]["state"], answer["local"]["folder"]) == ("none", str(home.folder / "state" / "local"))
+    assert list(home.folder.iterdir()) == []
+
+
+def test_a_daemon_that_stays_for_the_local_board_says_so() -> None:
+    answers = [msgspec.structs.replace(STATUS, local=local) for local in (RUNNING, DOWN)]
+    pages = [plain(status(answer, stopped=False, version="0.1.0")) for answer in answers]
+    assert ["stays while the local board is up" in page for page in pages] == [True, False]
+    assert ["ends when nobody needs it" in page for page in pages] == [False, True]
