@@ -63,6 +63,7 @@ def root(
       pursersctl top        the same, and how long things take, as it goes on
       pursersctl stats      what do they cost, and what do they bring?
       pursersctl logs -f    what is happening?
+      pursersctl doctor     what is wrong, and what repairs it?
       pursersctl help ps    everything about a command
 
     Exit codes are listed in docs/cli.md.

@@ -1,5 +1,6 @@
 """docs/json.md names every field of the control structs, docs/cli.md every command, option and exit code: no more, no less."""
 
+import json
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pursersd import api
 from pursersd.api import events
 
 DOCS = Path(__file__).parents[2] / "docs"
+SNAPSHOT = DOCS.parent / "shim" / "pursers_shim" / "snapshot.json"
 STRUCTS = [
     kind
     for module in (api, events, printed, found, hosts_report)
@@ -100,3 +102,23 @@ def test_every_command_has_its_section_with_every_option_and_the_examples_of_its
 def test_no_other_commands_are_promised() -> None:
     overview = first_column((DOCS / "cli.md").read_text(encoding="utf-8").partition("\n## ")[0])
     assert overview == [f"[`{name}`](#{name})" for name in TOP]
+
+
+def test_the_readme_lists_every_page_command_and_tool() -> None:
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    listed = text.partition("\n## Read on\n")[2]
+    assert [page.name for page in sorted(DOCS.glob("*.md")) if f"](docs/{page.name})" not in listed] == []
+    assert [name for name in TOP if name not in ("help", "completion") and f"`{name}`" not in text] == []
+    tools = {tool["name"] for tool in json.loads(SNAPSHOT.read_bytes())["tools/list"]["modern"]["tools"]}
+    assert [name for name in sorted(tools) if f"`{name}`" not in text] == []
+
+
+def test_the_quick_start_is_five_commands_that_exist() -> None:
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8").partition("\n## Quick start\n")[2]
+    commands = [line for line in text.split("```")[1].splitlines() if line]
+    assert len(commands) <= 5
+    ours = [match[1].split() for line in commands if (match := re.match(r"\S*pursersctl (.*)", line))]
+    assert ours
+    for first, second, *_ in ours:
+        group = TOP[first]
+        assert second in group.commands
