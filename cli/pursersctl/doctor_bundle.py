@@ -18,7 +18,7 @@ import psutil
 
 from pursers_shim import __version__
 from pursers_shim.wire import readable
-from pursersctl import client, doctor_shown, sweep
+from pursersctl import client, doctor_shown, service, sweep
 from pursersctl.doctor_install import NEEDED
 from pursersctl.doctor_patient import Patient
 from pursersctl.errors import CommandError, Failed
@@ -77,7 +77,7 @@ def _parts(who: Patient, findings: list[Finding]) -> Iterator[Part]:
 
 def _versions(_: Patient) -> Iterator[Part]:
     packages = {}
-    for name in ("pursersd", "httpx2", "pyjwt", *NEEDED):
+    for name in ("pursersd", "httpx2", "pyjwt", "pursers-central", "pursers-wait-bridge", *NEEDED):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             packages[name] = importlib.metadata.version(name)
     found = {
@@ -118,10 +118,24 @@ def _daemon(who: Patient) -> Iterator[Part]:
 
 def _logs(who: Patient) -> Iterator[Part]:
     log = api.log_file(who.place.home)
-    for name in (*(log + suffix for suffix in LOG_FILES), who.place.start_log, who.place.starts):
+    others = (who.place.start_log, who.place.starts, f"{os.path.dirname(log)}/service.err", _central_log(who))
+    for name in (*(log + suffix for suffix in LOG_FILES), *others):
         text = _end(name)
         if text is not None:
             yield f"logs/{os.path.basename(name)}", text
+
+
+def _central_log(who: Patient) -> str:
+    """What the local board's Central printed."""
+    return f"{api.state_folder(who.place.home)}/local/central.log"
+
+
+def _service(who: Patient) -> Iterator[Part]:
+    """The service, as `pursersctl service status` shows it."""
+    try:
+        yield "service.json", _json(service.look(service.of(who.place, who.environ, None)))
+    except CommandError as error:
+        yield "service.error.txt", f"{error}\n"
 
 
 def _doors(who: Patient) -> Iterator[Part]:
@@ -143,7 +157,7 @@ def _processes(who: Patient) -> Iterator[Part]:
     yield "processes.json", _json(Sweep(processes=found, ending=False, boot=sweep.boot_id()))
 
 
-SECTIONS: tuple[Section, ...] = (_versions, _environment, _daemon, _logs, _doors, _processes)
+SECTIONS: tuple[Section, ...] = (_versions, _environment, _daemon, _logs, _service, _doors, _processes)
 
 
 def _known_secrets(who: Patient) -> Iterator[Secret]:

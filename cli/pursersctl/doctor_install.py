@@ -13,7 +13,19 @@ from pursersctl.doctor_patient import Patient, doubtful, ill, well
 from pursersctl.found import Finding
 
 PROGRAMS = ("pursersctl", "pursersd", "pursers-shim")
-NEEDED = ("mcp", "anyio", "msgspec", "platformdirs", "psutil", "jwt", "cryptography", "httpx2", "typer", "rich")
+NEEDED = (
+    "mcp",
+    "anyio",
+    "msgspec",
+    "platformdirs",
+    "psutil",
+    "jwt",
+    "cryptography",
+    "httpx2",
+    "typer",
+    "rich",
+    "tomlkit",
+)
 OLDEST = (3, 11)
 VERSION_TIMEOUT = 10.0  # seconds in which a program must tell its version
 

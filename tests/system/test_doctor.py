@@ -179,6 +179,9 @@ def test_the_bundle_has_everything_but_secrets(
     log.write_text("\n".join((*lines, f"it was {filed} then", f"and {token}", "the end")) + "\n")
     start_log = home.folder / "run" / "start.log"
     start_log.write_text(f"died with {opaque} in hand\n")
+    central_log = home.folder / "state" / "local" / "central.log"
+    central_log.parent.mkdir()
+    central_log.write_text(f"Authorization: Bearer {opaque}, and {token}\nserved\n")
     variables = {
         "ONBOARD_CENTRAL_TOKEN": opaque,
         "ONBOARD_CENTRAL_TOKEN_FILE": str(token_file),
@@ -192,7 +195,7 @@ def test_the_bundle_has_everything_but_secrets(
         assert of(findings, "bundle") == []
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         contents[name] = unpacked(path)
-    for mine in (log, start_log, host_file):
+    for mine in (log, start_log, central_log, host_file):
         mine.unlink()  # which the rig would take for leaks
     for files in contents.values():
         for name, data in files.items():
@@ -213,6 +216,8 @@ def test_the_bundle_has_everything_but_secrets(
             f"conversations/{conversation}.json",
             "logs/pursersd.log",
             "logs/start.log",
+            "logs/central.log",
+            "service.json",
             "doors.json",
             "processes.json",
         )

@@ -132,6 +132,7 @@ def test_a_reload_says_what_changed_and_what_needs_a_restart(file: Path) -> None
     assert not found.reload().exists
     file.write_text("[log]\nkept = 7\n[daemon]\ndescriptors = 512\n")
     assert [row.key for row in found.show().rows if row.pending is not None] == ["daemon.descriptors", "log.kept"]
+    assert [row.key for row in found.show().rows if row.needs_restart] == ["daemon.descriptors"]
     reloaded = found.reload()
     changes = [(change.key, change.before, change.after, change.needs_restart) for change in reloaded.changes]
     assert changes == [("daemon.descriptors", 8192, 512, True), ("log.kept", 3, 7, False)]

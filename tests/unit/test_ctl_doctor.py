@@ -2,11 +2,13 @@
 
 import dataclasses
 import os
+import re
 import socket
 import stat
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -342,6 +344,13 @@ def test_programs_of_another_version_or_none(tmp_path: Path, who: Patient) -> No
     assert (hidden.result, f"{own}/pursers-shim" in (hidden.action or "")) == ("warn", True)
     (sound,) = doctor_install.programs(Patient(who.place, {"PATH": own}, "/"))
     assert (sound.result, f"hosts start {own}/pursers-shim" in sound.text) == ("pass", True)
+
+
+def test_every_package_that_we_depend_on_is_looked_for() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    wanted = {re.split("[<>=]", text)[0] for text in project["dependencies"]}
+    assert wanted - {"pyjwt"} < set(doctor_install.NEEDED)
+    assert "jwt" in doctor_install.NEEDED
 
 
 def test_few_descriptors(who: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
