@@ -5,6 +5,7 @@ They are noted in the daemon's state folder, before they are made.
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -37,7 +38,7 @@ class MadeFolders:
         self._note.unlink(missing_ok=True)
 
     def _read(self) -> list[str]:
-        """The innermost first. A note that cannot be read is none: a folder too many does no harm."""
+        """Those that were made. A note that cannot be read is none: a folder too many does no harm."""
         try:
             return msgspec.json.decode(self._note.read_bytes(), type=list[str])
         except (OSError, msgspec.DecodeError):
@@ -45,8 +46,6 @@ class MadeFolders:
 
 
 def _remove_empty(folders: Iterable[str]) -> None:
-    for folder in folders:
-        try:
+    for folder in sorted(folders, key=len, reverse=True):  # what lies in another one first
+        with suppress(OSError):  # somebody else uses it, or has taken it away
             os.rmdir(folder)
-        except OSError:
-            return  # somebody else uses it, and so those above it

@@ -113,6 +113,8 @@ def test_only_folders_that_were_made_are_taken_away_again(tmp_path: Path) -> Non
             file = File(tmp_path / "config" / "systemd" / "user" / name, "")
             MadeFolders(str(tmp_path / "state"), "a").expect(file.path)
             file.write()
+    inner = tmp_path / "config" / "systemd" / "user" / "inner" / "a.socket"
+    MadeFolders(str(tmp_path / "state"), "a").expect(inner)  # and somebody else takes it away
     for path in file.path.parent.iterdir():
         path.unlink()
     MadeFolders(str(tmp_path / "state"), "a").remove()
