@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pursers_shim.paths import HOME_VARIABLE
 from pursersctl import client, output
 from pursersctl.errors import Failed
 from pursersctl.usage import Commands
@@ -172,8 +173,11 @@ def _run(verb: str, name: str, options: Mapping[str, Any], env: list[str] | None
     with output.reporting(as_json=as_json):
         _refuse_secrets(variables)
         machine = hosts_places.this_machine(os.environ)
-        records = hosts_records.Records(hosts_records.folder(os.environ, client.where(os.environ).home))
-        wish = hosts_work.Wish(known=known, machine=machine, records=records, env=variables, **options)
+        home = client.where(os.environ).home
+        records = hosts_records.Records(hosts_records.folder(os.environ, home))
+        # A private instance is for its shims, too; the host would start them without that variable.
+        private = {} if home is None or verb == "remove" else {HOME_VARIABLE: home}
+        wish = hosts_work.Wish(known=known, machine=machine, records=records, env=private | variables, **options)
         answer = work[verb](wish)
         _print(answer, lambda: hosts_render.changed(answer, output.width()), as_json=as_json)
 

@@ -73,7 +73,8 @@ def test_add_and_remove(home: Home) -> None:
     assert json.loads(cursor(home).read_text())["mcpServers"]["pursers"] == {
         "command": SHIM,
         "args": [],
-        "env": {"PURSERS_HOST": "cursor", "ONBOARD_BOARD_ID": "b"},
+        # A private instance: its shims must find it without the variable of this terminal.
+        "env": {"PURSERS_HOST": "cursor", "PURSERSD_HOME": str(home.folder), "ONBOARD_BOARD_ID": "b"},
     }
     listed = home.ctl("hosts", "list")
     assert re.search(r"^cursor +pursers +shim +user +\S+mcp\.json$", listed.stdout, re.MULTILINE)
@@ -119,7 +120,9 @@ def test_migrate_and_back(home: Home) -> None:
     assert dry.stdout.startswith("w would be migrated for cursor (user)\n")
     assert cursor(home).read_text() == text
     assert home.ctl("hosts", "migrate", "cursor").stdout.startswith("w migrated for cursor (user)\n")
-    assert cursor(home).read_text() == text.replace('"uvx"', json.dumps(SHIM)).replace('["pursers-wait-bridge"]', "[]")
+    migrated = text.replace('"uvx"', json.dumps(SHIM)).replace('["pursers-wait-bridge"]', "[]")
+    private = f'"worker", "PURSERSD_HOME": {json.dumps(str(home.folder))}'
+    assert cursor(home).read_text() == migrated.replace('"worker"', private)
     assert home.ctl("hosts", "migrate", "cursor", "--undo").stdout.startswith("w restored for cursor (user)\n")
     assert cursor(home).read_text() == text
 
