@@ -2,12 +2,12 @@
 
 import os
 import signal
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rig.central import Central
 from rig.daemon import Home
 from rig.shim import ShimProcess
-from rig.speaker import Pending, modern_meta
+from rig.speaker import Pending, Speaker, modern_meta
 from rig.wait import until
 from system.scene import PATIENCE, Json
 
@@ -21,11 +21,14 @@ YES = {"action": "accept", "content": {"colour": "red", "disposition": "reopen"}
 NO = {"action": "decline"}
 LATER = {"action": "cancel"}
 
+Shim = TypeVar("Shim", bound=Speaker)
+"""The process, or the test itself (rig.link)."""
 
-class LegacyHost:
+
+class LegacyHost(Generic[Shim]):
     """A conversation of the older era: the server asks over the link."""
 
-    def __init__(self, shim: ShimProcess) -> None:
+    def __init__(self, shim: Shim) -> None:
         self.shim = shim
         self.shim.initialize(capabilities=FORMS)
         self._seen = 0
@@ -58,10 +61,10 @@ class LegacyHost:
         return [x["params"]["requestId"] for x in cancelled]
 
 
-class ModernHost:
+class ModernHost(Generic[Shim]):
     """A conversation of the newer era: questions are results, answers come with the next call."""
 
-    def __init__(self, shim: ShimProcess) -> None:
+    def __init__(self, shim: Shim) -> None:
         self.shim = shim
 
     def call(self, tool: str, arguments: Json, capabilities: Json = FORMS, **more: Any) -> Pending[Json]:
@@ -95,10 +98,10 @@ class Office:
         shared = {"PURSERS_REQUEST_STATE_KEY_FILE": str(self.keys)}
         self.environment = home.environment(url, token, board, "cora", role="coordinator", extra=shared)
 
-    def legacy(self) -> LegacyHost:
+    def legacy(self) -> LegacyHost[ShimProcess]:
         return LegacyHost(self.home.shim(self.environment))
 
-    def modern(self) -> ModernHost:
+    def modern(self) -> ModernHost[ShimProcess]:
         return ModernHost(self.home.shim(self.environment))
 
     def ask(self, message: str = "Which colour?", *, schema: Json | None = FIELDS, **more: str) -> Json:

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 from pursersd.state.keyring import Keyring
 from rig.central import Central
 from rig.daemon import Home
+from rig.link import Link
 from rig.proxy import Proxy
 from rig.shim import BRIDGE, RpcError, ShimProcess, ToolError
 from rig.wait import until
-from system.host import FORMS, LATER, MANY, NO, ONE, SCOPE, YES, ModernHost, Office
+from system.host import FORMS, LATER, MANY, NO, ONE, SCOPE, YES, LegacyHost, ModernHost, Office
 from system.scene import PATIENCE, Json, ask
 from system.test_secrets import outputs
 
@@ -33,6 +35,9 @@ def home() -> Iterator[Home]:
 def office(central: Central, home: Home, board: str, proxy: Proxy) -> Iterator[Office]:
     yield Office(central, home, board, proxy.url)
     home.end_shims()
+
+
+FIFTY = 50
 
 
 def restart(office: Office, how: str) -> None:
@@ -87,6 +92,33 @@ def test_a_form_of_the_older_era_is_taken_back_and_shown_again_by_the_next_daemo
     resolution = office.resolution(question)
     assert resolution is not None
     assert (resolution["action"], resolution["content"], office.answers()) == ("accept", {"colour": "red"}, 1)
+
+
+def test_what_the_human_said_to_an_earlier_daemon_is_in_the_result(office: Office) -> None:
+    """The older era asks one by one; the daemon dies while the last of four forms is open."""
+    host, questions = office.legacy(), [office.ask() for _ in range(4)]
+    call = host.call(MANY, boards=[office.board])
+    shown = sorted(questions, key=lambda question: str(question["ticket_id"]))
+    for said in (YES, NO, LATER):
+        host.respond(host.question(), said)
+    host.question()
+    office.crash()
+    host.respond(host.question(), NO)  # who wanted to be asked later is asked again
+    last = host.question()
+    office.act("ticket_human_resolve", shown[3]["ticket_id"], request_id=shown[3]["request_id"], action="decline")
+    office.crash()
+    result = call.result(PATIENCE)
+    assert [(x["ticket_id"], x["action"], x["disposition"]) for x in result["resolved"]] == [
+        (shown[0]["ticket_id"], "accept", "reopen"),
+        (shown[1]["ticket_id"], "decline", "park"),
+        (shown[2]["ticket_id"], "decline", "park"),
+    ]
+    assert [(x["ticket_id"], x["error"]) for x in result["errors"]] == [
+        (shown[3]["ticket_id"], "human request is not pending")
+    ]
+    assert (result["ok"], result["mode"], result["deferred"], result["unasked"]) == (False, "legacy", [], [])
+    assert last["id"] in host.taken_back()
+    assert office.answers() == 3, "each of ours once"
 
 
 def test_a_daemon_that_leaves_in_order_lets_the_human_finish(office: Office) -> None:
@@ -301,7 +333,7 @@ def test_a_state_that_expired_is_refused(office: Office) -> None:
     assert office.answers() == 0
 
 
-def bridge(office: Office) -> ModernHost:
+def bridge(office: Office) -> ModernHost[ShimProcess]:
     return ModernHost(ShimProcess([BRIDGE], office.environment))
 
 
@@ -347,6 +379,36 @@ def test_ten_questions_to_one_human(office: Office) -> None:
         if action is None:
             office.act("ticket_cancel", question["ticket_id"], reason="asked later")
     assert office.answers() == 7
+
+
+def test_the_humans_of_fifty_conversations_answer_at_once_each_its_own_question(office: Office) -> None:
+    """Half of them in each era; the forms are all open before the first one is answered."""
+    office.modern()  # there is a daemon
+    questions = [office.ask(f"Question {number}?") for number in range(FIFTY)]
+
+    def said(number: int) -> Json:
+        return {"action": "accept", "content": {"colour": f"answer {number}", "disposition": "reopen"}}
+
+    with ExitStack() as links:
+        opened = [links.enter_context(Link(office.home.place.socket, office.environment)) for _ in questions]
+        older = [(number, LegacyHost(opened[number])) for number in range(0, FIFTY, 2)]
+        newer = [(number, ModernHost(opened[number])) for number in range(1, FIFTY, 2)]
+        calls = {number: host.call(ONE, **questions[number]) for number, host in older}
+        first = {number: host.call(ONE, questions[number]) for number, host in newer}
+        forms = {number: host.question() for number, host in older}
+        asked = {number: call.result(PATIENCE) for number, call in first.items()}
+        for number, form in forms.items():
+            assert f"Question {number}?" in form["params"]["message"]
+        for number, host in older:
+            host.respond(forms[number], said(number))
+        second = {number: host.respond(ONE, questions[number], asked[number], said(number)) for number, host in newer}
+        for number, question in enumerate(questions):
+            found = calls[number].result(PATIENCE) if number in calls else second[number].result(PATIENCE)
+            accepted(found.get("structuredContent", found), question)
+    for number, question in enumerate(questions):
+        resolution = office.resolution(question)
+        assert resolution is not None
+        assert resolution["content"] == {"colour": f"answer {number}"}
 
 
 def test_a_call_that_the_host_cancels_takes_the_form_back(office: Office) -> None:

@@ -94,6 +94,31 @@ async def test_a_cancelled_call_takes_its_question_back() -> None:
     assert {window.counter: window.count for window in talk.windows.snapshot()}["forms_cancelled"] == 0
 
 
+async def test_a_conversation_whose_human_does_not_answer_becomes_idle() -> None:
+    talk = conversation()
+
+    def is_idle_some_day() -> bool:
+        return talk.holder.idle_at(1.0) < float("inf")
+
+    for end in ("answer", "cancel", "link"):
+        async with linked(talk) as shim:
+            await shake_hands(shim)
+            await shim.call(1, "ask", text="xy")
+            question = await shim.next()
+            assert is_idle_some_day(), "its leases are not kept for ever"
+            if end == "answer":
+                await respond(shim, question["id"], "decline")
+                second = await shim.next()
+                assert is_idle_some_day()
+                await respond(shim, second["id"], "decline")
+                await shim.result()
+            elif end == "cancel":
+                await shim.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+                await shim.next()
+        with talk.holder.calling():
+            assert not is_idle_some_day(), f"forms are counted to the end: {end}"
+
+
 async def test_a_host_may_refuse_to_ask() -> None:
     async with linked(conversation()) as shim:
         await shake_hands(shim)

@@ -44,3 +44,19 @@ def test_silence_under_an_earlier_daemon_counts() -> None:
     presence = Presence(100.0)
     presence.resumed(95.0)
     assert presence.idle_at(LIMIT) == 105.0
+
+
+def test_an_open_form_is_no_work_but_its_answer_is_a_sign_of_life() -> None:
+    presence = Presence(0.0)
+    presence.began(1.0)
+    presence.forms_changed(2.0, 1)
+    assert presence.idle_at(LIMIT) == 12.0
+    assert (presence.is_busy, presence.is_waiting) == (True, False), "its Central is still in use"
+    presence.began(3.0)
+    assert presence.idle_at(LIMIT) == float("inf"), "another call works"
+    presence.ended(4.0)
+    assert presence.idle_at(LIMIT) == 14.0
+    presence.forms_changed(50.0, -1)
+    assert presence.idle_at(LIMIT) == float("inf"), "the call goes on with the answer"
+    presence.ended(51.0)
+    assert presence.idle_at(LIMIT) == 61.0

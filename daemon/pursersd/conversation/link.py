@@ -72,6 +72,8 @@ class Link:
         self._lines = lines
         self._ids = RequestIds()
         self._asked = Asked()
+        self._forms = 0
+        """The open ones that the conversation knows of."""
         self._requests = conversation.requests
         self._outlet = Outlet(stream)
         self._limits = limits or bounds.Limits()
@@ -114,6 +116,7 @@ class Link:
                     tasks.cancel_scope.cancel()
         finally:
             self._is_open = False
+            self._note_forms()
             self._drained.set()
             if self._asked:
                 what = f"{self.conversation.id}: link {self.epoch} ended with {len(self._asked)} open"
@@ -216,6 +219,7 @@ class Link:
         elif isinstance(message, JSONRPCNotification):
             await streams.to_server.send(SessionMessage(message))
         elif (answer := self._asked.answered(message)) is not None:
+            self._note_forms()
             await streams.to_server.send(SessionMessage(answer))
 
     async def _take_request(self, request: JSONRPCRequest, size: int, streams: _Streams) -> None:
@@ -283,8 +287,10 @@ class Link:
         own_id: RequestId | None = getattr(message, "id", None)
         if isinstance(message, JSONRPCRequest):
             message = self._asked.ask(message)
+            self._note_forms()
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             message = self._asked.given_up(message)
+            self._note_forms()
         elif own_id is not None:
             host_id = self._ids.release(own_id)
             is_call = own_id in self._calls
@@ -302,6 +308,11 @@ class Link:
             self._is_answering = True
             await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             self._is_answering = False
+
+    def _note_forms(self) -> None:
+        """Tell the conversation how many forms are open; none when the link has ended, whatever its host still shows."""
+        known, self._forms = self._forms, len(self._asked) if self._is_open else 0
+        self.conversation.holder.forms_changed(self._forms - known)
 
     async def _send(self, line: bytes) -> None:
         try:

@@ -10,6 +10,7 @@ class Presence:
     def __init__(self, now: float) -> None:
         self._last = now
         self._calls = 0
+        self._forms = 0
         self.waits = 0
         """Waits that run. Changed here alone."""
 
@@ -44,14 +45,22 @@ class Presence:
         """That wait is over."""
         self.waits -= 1
 
+    def forms_changed(self, now: float, change: int) -> None:
+        """So many more calls than before (or fewer) do nothing but wait for the human to fill in a form."""
+        self._forms += change
+        self._last = now
+
     def resumed(self, last: float) -> None:
         """Its last sign of life was given to an earlier daemon."""
         self._last = last
 
     def idle_at(self, limit_s: float) -> float:
-        """When it counts as idle, unless something happens; infinite while a call runs."""
-        return float("inf") if self._calls or self.waits else self._last + limit_s
+        """When it counts as idle, unless something happens; infinite while a call runs that waits for no human.
+
+        An open form is no work: the human may have gone, and the bridge counts from the call on, too.
+        """
+        return float("inf") if self._calls > self._forms or self.waits else self._last + limit_s
 
     def is_active(self, now: float, limit_s: float) -> bool:
-        """Whether a call runs, or the last sign of life is not older than `limit_s`."""
+        """Whether a call runs that waits for no human, or the last sign of life is not older than `limit_s`."""
         return now <= self.idle_at(limit_s)

@@ -102,6 +102,12 @@ class Holder:
         finally:
             self.presence.wait_ended()
 
+    def forms_changed(self, change: int) -> None:
+        """So many more forms than before (or fewer) are open at its host."""
+        if change:
+            self.presence.forms_changed(self._clock(), change)
+            self._changed()
+
     def use(self, seat: Seat) -> None:
         """It took this seat."""
         self.know(Identity(seat.board, seat.agent_id, seat.agent_name, seat))

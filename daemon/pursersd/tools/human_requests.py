@@ -17,11 +17,12 @@ from pydantic import ValidationError
 from pursersd.conversation.conversation import Conversation
 from pursersd.errors import ArgumentError, OutcomeUnknown, PursersError
 from pursersd.feed.centrals import Central
-from pursersd.rules import human_answer, human_round, registry, selection
+from pursersd.rules import human_answer, human_asked, human_round, registry, selection
 from pursersd.rules.elicitation import Declared, declared
 from pursersd.rules.human_answer import Answer, Given
-from pursersd.rules.human_question import SENSITIVE, Question, Target, with_disposition
+from pursersd.rules.human_question import SENSITIVE, Question, Target, pending, with_disposition
 from pursersd.rules.human_round import Expected, Round
+from pursersd.seats.seat import Seat
 from pursersd.tools import humans, sealed_state
 from pursersd.tools.call import Call
 from pursersd.tools.human_request import MODERN, join
@@ -40,7 +41,7 @@ async def board_human_requests(
 ) -> dict[str, Any] | InputRequiredResult:
     """List pending needs_human questions; elicit several at once, or take one answer via the answer argument."""
     call = Call.of(ctx.request_context)
-    central, _ = await join(call.conversation)
+    central, seat = await join(call.conversation)
     host = declared(ctx.client_capabilities)
     log.info("%s: its host declares %s", call.conversation.id, json.dumps(host.shown, sort_keys=True))
     try:
@@ -50,13 +51,16 @@ async def board_human_requests(
         if ctx.input_responses:
             return await _second_round(ctx, call, host)
         listed = await humans.list_pending(central, wanted)
-        if not listed.questions:
+        before = _asked_before(call)
+        if not listed.questions and not before:
             message = "no tickets are waiting for a human answer"
             return {"ok": True, "declared": host.shown, "pending": [], "message": message, **_unread(listed)}
         if not host.any:
             return _not_shown(listed, host)
         if ctx.protocol_version is not None and not is_version_at_least(ctx.protocol_version, MODERN):
-            return await _ask_one_by_one(ctx, call, listed, host)
+            outcomes = _Outcomes()
+            await outcomes.take_earlier(call, central, seat, listed, before)
+            return await _ask_one_by_one(ctx, call, listed, host, outcomes)
         return await _first_round(listed, host)
     except (OutcomeUnknown, ToolError):
         raise
@@ -188,6 +192,36 @@ class _Outcomes:
         except PursersError as error:
             self.errors.append({**target.shown, "error": str(error)})
 
+    async def take_earlier(
+        self, call: Call, central: Central, seat: Seat, listed: Listed, before: Sequence[Target]
+    ) -> None:
+        """Note what became of these questions, which were put before this call came again; what is listed will be put again."""
+        since = central.pool.central_time - call.conversation.take_age(call.request)
+        again = {found.target for found in listed.questions}
+        for target in [target for target in before if target not in again]:
+            try:
+                ticket, found = await humans.read_ticket(central, target.board, target.ticket_id)
+            except PursersError as error:
+                self.errors.append({**target.shown, "error": str(error)})
+                continue
+            if any(open_one.target == target for open_one in pending(target.board, ticket)):
+                self.deferred.append({**target.shown, "reason": LATER})  # its board's list had no room for it
+                continue
+            answer = None
+            if found is not None and found.target == target:
+                answer = human_answer.recorded(found, ticket.get("status"), seat.principal_id, since=since)
+            if answer is None:
+                self.errors.append({**target.shown, "error": humans.NOT_PENDING})
+            else:
+                self.resolved.append({**target.shown, **answer.shown})
+
+
+def _asked_before(call: Call) -> list[Target]:
+    """The questions that this call put to the human one by one before it came again."""
+    if not call.was_sent_before:
+        return []
+    return human_asked.targets(call.conversation.kept.get(human_asked.KEPT), call.key)
+
 
 async def _second_round(ctx: Context[Conversation, Any], call: Call, host: Declared) -> Result:
     """The newer era: the answers are here."""
@@ -208,15 +242,18 @@ async def _second_round(ctx: Context[Conversation, Any], call: Call, host: Decla
     }
 
 
-async def _ask_one_by_one(ctx: Context[Conversation, Any], call: Call, listed: Listed, host: Declared) -> Result:
+async def _ask_one_by_one(
+    ctx: Context[Conversation, Any], call: Call, listed: Listed, host: Declared, outcomes: _Outcomes
+) -> Result:
     """The older era: each question over the link, one after the other."""
-    outcomes = _Outcomes()
+    kept = call.conversation.kept
     unasked: list[dict[str, object]] = []
     for found in listed.questions:
         reason = human_round.obstacle(found, host)
         if reason is not None:
             unasked.append({**found.target.shown, "reason": reason})
             continue
+        kept[human_asked.KEPT] = human_asked.with_target(kept.get(human_asked.KEPT), call.key, found.target)
         try:
             response = await _ask(ctx, found)
         except MCPError as error:
