@@ -75,6 +75,9 @@ def test_each_role_asks_and_answers_with_a_principal_of_its_own(company: Company
         "rex": "Yes, reviewer.",
     }
     assert_seen(company.home)
+    made = company.central.create_ticket(company.board, "for whoever comes")
+    digest = shims["lea"].call_tool("board_digest")
+    assert (digest["data_status"], [ticket["ticket_id"] for ticket in digest["new_tickets"]]) == ("current", [made])
     for name, tool, role in (
         ("lea", ASK, "reviewer or worker"),
         ("lea", "board_question_inbox", "coordinator"),

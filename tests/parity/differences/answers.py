@@ -143,8 +143,12 @@ ANSWERS = (
         "Tools say whether they change something, and whether they put an end to something: some hosts run only those that do "
         "neither beside other calls, or without asking.",
         {
-            name: {"0.annotations": {"readOnlyHint": True, "destructiveHint": False}}
-            for name in ("describe-wait", "describe-registry", "describe-digest")
+            name: {"0.annotations": {"readOnlyHint": changes_nothing, "destructiveHint": False}}
+            for changes_nothing, names in (
+                (True, ("describe-wait", "describe-registry", "describe-digest")),
+                (False, ("describe-digest-ack", "describe-watch", "describe-unwatch")),
+            )
+            for name in names
         },
     ),
     Difference(
