@@ -249,7 +249,9 @@ def test_ten_rounds_of_one_question(office: Office, tool: str) -> None:
     arguments = question if tool == ONE else {"boards": [office.board]}
     asked = host.asked(tool, arguments)
     states = {asked["requestState"]}
-    for _ in range(9):
+    for number in range(9):
+        if number == 4:
+            office.crash()
         following = host.asked(tool, arguments, inputResponses={}, requestState=asked["requestState"])
         assert following["inputRequests"] == asked["inputRequests"]
         states.add(following["requestState"])

@@ -129,6 +129,11 @@ async def test_nothing_is_asked_while_nothing_happens() -> None:
             await anyio.wait_all_tasks_blocked()
             assert scene.asked() == []
         await scene.until(lambda: not scene.feed.journals.covered)
+        scene.pool.write()
+        scene.digest.journal_cued("b")  # that of another reader of the board
+        with scene.follow("bob") as bobs:
+            await scene.caught_up(bobs)
+            assert scene.asked() == ["bob from 0"], "nobody follows with ann's seat any more"
 
 
 async def test_a_cue_is_read_once_for_a_seat_and_told_to_all_who_follow_with_it() -> None:

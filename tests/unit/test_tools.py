@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pursersd.rules.resend import TOOLS
+from pursersd.tools.questions import QUESTION_TOOLS
 from unit.running_app import Client, running
 
 pytestmark = pytest.mark.anyio
@@ -100,3 +101,34 @@ async def test_a_wrong_argument_is_refused_with_the_rule(arguments: dict[str, An
         assert text in result["content"][0]["text"]
         (row,) = await daemon.ps()
         assert (row["last_tool"], row["state"]) == ("a2a_wait", "idle")
+
+
+DECLARED: dict[str, dict[str, Any]] = {
+    "ticket_question_ask": {"ticket_id": "TK-1", "message": "?", "kind": "decision"},
+    "board_question_inbox": {},
+    "ticket_question_answer": {"ticket_id": "TK-1", "question_id": "CQ-1", "message": "Yes."},
+    "board_question_wait": {"since_seq": 0},
+    "ticket_question_wait": {"ticket_id": "TK-1", "question_id": "CQ-1", "since_seq": 0},
+}
+OVERRIDES = ("token", "credential", "host_binding", "agent_name", "agent_id", "board_id", "boards", "project", "role")
+
+
+async def test_a_question_is_asked_and_answered_as_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    value = "a-value-that-is-nobodys-business"
+    async with running() as daemon, daemon.shim() as (shim, _):
+        await shim.shake_hands()
+        await shim.request(1, "tools/list")
+        listed = {tool["name"]: tool["inputSchema"] for tool in (await shim.next())["result"]["tools"]}
+        closed = {name for name, schema in listed.items() if schema.get("additionalProperties") is False}
+        assert closed == DECLARED.keys() == {tool.__name__ for tool in QUESTION_TOOLS}
+        for tool, arguments in DECLARED.items():
+            for override in OVERRIDES:
+                result = await call(shim, tool, **arguments, **{override: value})
+                assert result["isError"]
+                (shown,) = result["content"]
+                assert shown["text"] == (
+                    f"Error executing tool {tool}: {tool} received unsupported arguments; "
+                    "private auth and identity overrides are never accepted"
+                )
+    assert value not in caplog.text
