@@ -169,6 +169,25 @@ async def test_an_idle_conversation_pauses_once_and_a_call_resumes() -> None:
 
 
 @virtually
+async def test_a_form_that_nobody_fills_in_pauses_a_lease_and_its_answer_resumes_it() -> None:
+    async with keeping() as scene:
+        holder = scene.holder(idle_limit=6.0)
+        scene.central.claim("ann", "T")
+        scene.cued()
+        with holder.calling():
+            await anyio.sleep(20)
+            assert told(holder) == [], "a call that works may take as long as it likes"
+            holder.forms_changed(1)
+            await anyio.sleep(9)
+            assert told(holder) == ["lease_keepalive_paused"]
+            renewals = scene.central.count("lease_renew")
+            holder.forms_changed(-1)
+            await anyio.sleep(30)
+            assert scene.central.count("lease_renew") > renewals
+            assert scene.central.is_held("ann", "T")
+
+
+@virtually
 async def test_a_paused_lease_that_lapsed_is_forgotten_in_silence() -> None:
     async with keeping() as scene:
         holder = scene.holder(idle_limit=1.0)
