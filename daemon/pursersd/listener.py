@@ -19,8 +19,8 @@ from pursersd.conversation.bounds import Limits
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.hello import Hello, Refused
 from pursersd.conversation.identity import behind, identify
+from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.link import Link
-from pursersd.conversation.origin import Origin
 from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
 from pursersd.fence import Fence
@@ -163,12 +163,12 @@ class Listener:
         if shim is None:
             raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
         host, wrappers = behind(hello.ppid, hello.parent_started)
-        origin = Origin(shim, host, hello.cwd, hello.version, wrappers)
+        lineage = Lineage(shim, host, hello.cwd, hello.version, wrappers)
         doors = self._doors(hello.env, hello.cwd)
         read_file = _reader(hello.cwd)
         resume = hello.resume
         conversation = self._conversations.open(
-            origin,
+            lineage,
             lambda: resolve(hello.env, read_file, doors.load),  # a partial would show the environment
             resume.conversation if resume else None,
             resume.link_epoch if resume else 0,

@@ -14,8 +14,8 @@ from mcp.server.mcpserver import Context
 from pursers_shim import wire
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.identity import identify
+from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.link import Link
-from pursersd.conversation.origin import Origin
 from pursersd.feed.centrals import Centrals
 from pursersd.rules.resend import Resend, Tool
 from pursersd.settings import resolve
@@ -133,7 +133,7 @@ class Calls:
 def conversation() -> Conversation:
     us = identify(os.getpid(), None)
     assert us is not None
-    return Conversation("c-1", Origin(us, None, "/", "1"), resolve({}, lambda path: ""), Centrals())
+    return Conversation("c-1", Lineage(us, None, "/", "1"), resolve({}, lambda path: ""), Centrals())
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from pursersd.central.account import Account, current
 from pursersd.conversation import conversation as module
 from pursersd.conversation.conversation import Conversation, RequestId
 from pursersd.conversation.identity import ProcessIdentity, identify
-from pursersd.conversation.origin import Origin
+from pursersd.conversation.lineage import Lineage
 from pursersd.errors import ConfigurationError, Unreachable
 from pursersd.feed.centrals import Centrals
 from pursersd.seats.seat import Seat, SeatRequest
@@ -54,7 +54,7 @@ def conversation(stats: StatsWriter | None = None, **environ: str) -> Conversati
     environ = {"ONBOARD_CENTRAL_TOKEN": "token-a", "ONBOARD_BOARD_ID": "b", **environ}
     return Conversation(
         "c-1",
-        Origin(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"),
+        Lineage(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"),
         resolve(environ, no_files),
         Centrals(),
         stats=stats,

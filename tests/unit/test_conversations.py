@@ -16,7 +16,7 @@ from pursersd.conversation import registry
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.departures import KEPT
 from pursersd.conversation.identity import ProcessIdentity, identify
-from pursersd.conversation.origin import Origin
+from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.reaper import REAPED, reap
 from pursersd.conversation.registry import Conversations
 from pursersd.feed.centrals import Centrals
@@ -68,7 +68,7 @@ class Scene:
         epoch: int = 0,
     ) -> Conversation:
         settings = resolve({"ONBOARD_CENTRAL_TOKEN": "token-a"}, lambda path: "")
-        opened = self.all.open(Origin(shim, host, "/", "1"), lambda: settings, resume, epoch)
+        opened = self.all.open(Lineage(shim, host, "/", "1"), lambda: settings, resume, epoch)
         self.pools.users.add(opened.id)
         return opened
 

@@ -15,7 +15,7 @@ from pursersd.conversation.configuration import Configuration
 from pursersd.conversation.description import leases_of, poll_reason, seats_of, settings_of
 from pursersd.conversation.following import Following
 from pursersd.conversation.lanes import Lanes
-from pursersd.conversation.origin import Origin
+from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.requests import Requests
 from pursersd.conversation.witness import Witness
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
@@ -46,7 +46,7 @@ class Conversation:
     def __init__(
         self,
         conversation_id: str,
-        origin: Origin,
+        lineage: Lineage,
         settings: Settings,
         centrals: Centrals,
         *,
@@ -59,7 +59,7 @@ class Conversation:
         keyring: Keyring | None = None,
     ) -> None:
         self.id = conversation_id
-        self.origin = origin
+        self.lineage = lineage
         self.witness = witness or Witness()
         self.configuration = Configuration(settings, resolve or (lambda: settings), doors)
         self._name = name or _no_name
@@ -102,7 +102,7 @@ class Conversation:
         self._acknowledging = 0
 
     def __repr__(self) -> str:
-        return f"<Conversation {self.id} {self.state} seat={self.seat_name or '–'} shim={self.origin.shim.pid}>"
+        return f"<Conversation {self.id} {self.state} seat={self.seat_name or '–'} shim={self.lineage.shim.pid}>"
 
     # --- what it is doing -------------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Conversation:
     @property
     def is_expected(self) -> bool:
         """Whether somebody is behind it, or may come back."""
-        return not self.ended.is_set() and self.origin.shim.is_alive
+        return not self.ended.is_set() and self.lineage.shim.is_alive
 
     @property
     def is_busy(self) -> bool:
@@ -363,7 +363,7 @@ class Conversation:
     def row(self, sharing: int) -> SeatRow:
         """Its line in `pursersctl ps`; `sharing` conversations use its seat."""
         now = time.monotonic()
-        host = self.origin.host
+        host = self.lineage.host
         polled = [board for board in self._watched if board.is_polled]
         delivery: Delivery | None = ("poll" if polled else "push") if self._watched else None
         return SeatRow(
@@ -372,7 +372,7 @@ class Conversation:
             role=self._seat.role if self._seat else self.settings.role,
             host=self.host,
             host_pid=host.pid if host else None,
-            shim_pid=self.origin.shim.pid,
+            shim_pid=self.lineage.shim.pid,
             conversation=self.id,
             state=self.state,
             delivery=delivery,
@@ -382,8 +382,8 @@ class Conversation:
             link_epoch=self.link_epoch,
             shared_by=sharing if self._seat else 0,
             central=self.settings.url if not self.settings.problems else None,
-            cwd=self.origin.cwd,
-            shim_version=self.origin.shim_version,
+            cwd=self.lineage.cwd,
+            shim_version=self.lineage.shim_version,
             poll_reason=poll_reason(polled[0]) if polled else None,
             boards=[board.name for board in self._watched],
             leases=leases_of(self.holder),

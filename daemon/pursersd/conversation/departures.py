@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pursersd.api import EndedRow, SeatRow
-from pursersd.conversation.origin import Origin
+from pursersd.conversation.lineage import Lineage
 
 KEPT = 50
 """How many are remembered, by this daemon; its log knows of more."""
@@ -18,7 +18,7 @@ class Departure:
 
     row: SeatRow
     """Its last line in `pursersctl ps`."""
-    origin: Origin
+    lineage: Lineage
     reason: str
     at: float
     """When (monotonic)."""
@@ -33,9 +33,9 @@ class Departures:
     def __iter__(self) -> Iterator[Departure]:
         return iter(self._kept)
 
-    def add(self, row: SeatRow, origin: Origin, reason: str) -> None:
+    def add(self, row: SeatRow, lineage: Lineage, reason: str) -> None:
         """A conversation has ended."""
-        self._kept.appendleft(Departure(row, origin, reason, time.monotonic()))
+        self._kept.appendleft(Departure(row, lineage, reason, time.monotonic()))
 
     def rows(self) -> list[EndedRow]:
         """One row each, for `pursersctl ps --ended`."""

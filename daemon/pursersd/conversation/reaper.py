@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pursersd.api import ReapRow, SeatRow
 from pursersd.conversation.conversation import Conversation
-from pursersd.conversation.origin import Origin
+from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.registry import Conversations
 from pursersd.rules.reaping import Orphan, Subject, orphan
 
@@ -17,7 +17,7 @@ REAPED = "ended with pursersctl reap"
 class _Found:
     orphan: Orphan
     row: SeatRow
-    origin: Origin
+    lineage: Lineage
     conversation: Conversation | None
 
 
@@ -44,27 +44,27 @@ def reap(conversations: Conversations, *, really: bool) -> list[ReapRow]:
 
 def _orphans(conversations: Conversations) -> Iterator[_Found]:
     rows = {row.conversation: row for row in conversations.rows()}
-    present = {conversation.origin.shim for conversation in conversations.all()}
+    present = {conversation.lineage.shim for conversation in conversations.all()}
     for conversation in conversations.all():
-        origin = conversation.origin
-        found = orphan(_subject(origin, has_ended=False, is_detached=conversation.state == "detached"))
+        lineage = conversation.lineage
+        found = orphan(_subject(lineage, has_ended=False, is_detached=conversation.state == "detached"))
         if found is not None:
-            yield _Found(found, rows[conversation.id], origin, conversation)
+            yield _Found(found, rows[conversation.id], lineage, conversation)
     for left in conversations.departures:
-        if left.origin.shim in present:
+        if left.lineage.shim in present:
             continue  # it came back as another conversation
-        present.add(left.origin.shim)
-        found = orphan(_subject(left.origin, has_ended=True, is_detached=True))
+        present.add(left.lineage.shim)
+        found = orphan(_subject(left.lineage, has_ended=True, is_detached=True))
         if found is not None:
-            yield _Found(found, left.row, left.origin, None)
+            yield _Found(found, left.row, left.lineage, None)
 
 
-def _subject(origin: Origin, *, has_ended: bool, is_detached: bool) -> Subject:
+def _subject(lineage: Lineage, *, has_ended: bool, is_detached: bool) -> Subject:
     return Subject(
         has_ended=has_ended,
         is_detached=is_detached,
-        shim_lives=origin.shim.is_alive,
-        host_lives=None if origin.host is None else origin.host.is_alive,
+        shim_lives=lineage.shim.is_alive,
+        host_lives=None if lineage.host is None else lineage.host.is_alive,
     )
 
 
@@ -72,5 +72,5 @@ def _end(found: _Found) -> None:
     if found.conversation is not None:
         found.conversation.end(REAPED)  # which also tells the shim, should it listen
     if found.orphan.kind == "shim":
-        found.origin.shim.send(signal.SIGTERM)
-        found.origin.shim.send(signal.SIGCONT)  # a stopped process cannot obey
+        found.lineage.shim.send(signal.SIGTERM)
+        found.lineage.shim.send(signal.SIGCONT)  # a stopped process cannot obey

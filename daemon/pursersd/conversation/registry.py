@@ -14,8 +14,8 @@ from pursersd.api.events import Came, Went
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.departures import Departures
 from pursersd.conversation.identity import ProcessIdentity
+from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.naming import Applicant, Naming
-from pursersd.conversation.origin import Origin
 from pursersd.conversation.recovery import find_leases
 from pursersd.conversation.watchdog import wait_for_end
 from pursersd.conversation.witness import Witness
@@ -75,7 +75,7 @@ class Conversations:
 
     def open(
         self,
-        origin: Origin,
+        lineage: Lineage,
         resolve: Callable[[], Settings],
         resume: str | None,
         epoch: int,
@@ -93,13 +93,13 @@ class Conversations:
         long the model of a conversation that resumes has been silent, by its shim; None if it never spoke.
         """
         known = self._all.get(resume) if resume else None
-        if known is not None and known.origin.shim == origin.shim and not known.ended.is_set():
+        if known is not None and known.lineage.shim == lineage.shim and not known.ended.is_set():
             return known
         name = resume if resume and known is None else new_conversation_id()
         settings = resolve()
         conversation = self._all[name] = Conversation(
             name,
-            origin,
+            lineage,
             settings,
             self._centrals,
             resolve=resolve,
@@ -116,7 +116,7 @@ class Conversations:
             conversation.holder.resumed(max(0.0, idle_s))
         with concerning(name):
             self._tasks.start_soon(self._live, conversation, idle_s is not None)
-        log.info("%s began: host %s, shim %s", name, origin.host, origin.shim)
+        log.info("%s began: host %s, shim %s", name, lineage.host, lineage.shim)
         for note in settings.notes:
             log.info("%s: %s", name, note)
         self.events.tell(lambda at: Came(at=at, row=conversation.row(0)))
@@ -127,7 +127,7 @@ class Conversations:
         conversation.detach(epoch)
         if conversation.state != "detached":
             return
-        if not conversation.origin.shim.is_alive:
+        if not conversation.lineage.shim.is_alive:
             conversation.end("the shim ended")
         elif conversation.tasks is not None:
             conversation.tasks.start_soon(self._expect_back, conversation, epoch)
@@ -157,14 +157,14 @@ class Conversations:
         if which in self._all:
             return [self._all[which]]
         begins = [c for name, c in self._all.items() if which and name.startswith(which)]
-        return begins or [c for c in self._all.values() if which in (str(c.origin.shim.pid), c.seat_name)]
+        return begins or [c for c in self._all.values() if which in (str(c.lineage.shim.pid), c.seat_name)]
 
     def _sharing(self) -> Counter[str]:
         return Counter(seat.uri for c in self._all.values() for seat in c.seats)
 
     async def _name(self, doors: Doors | None, conversation: Conversation) -> str | None:
-        place = Place(conversation.host, conversation.origin.cwd)
-        applicant = Applicant(conversation.id, conversation.origin.shim, place, doors)
+        place = Place(conversation.host, conversation.lineage.cwd)
+        applicant = Applicant(conversation.id, conversation.lineage.shim, place, doors)
 
         def taken() -> set[str]:
             others = (other for other in self._all.values() if other is not conversation and other.is_expected)
@@ -178,9 +178,9 @@ class Conversations:
             async with anyio.create_task_group() as tasks:
                 conversation.tasks = tasks
                 conversation.following.resume()
-                origin = conversation.origin
-                tasks.start_soon(self._watch, conversation, origin.shim, "the shim ended")
-                for process in (*origin.wrappers, *([origin.host] if origin.host is not None else [])):
+                lineage = conversation.lineage
+                tasks.start_soon(self._watch, conversation, lineage.shim, "the shim ended")
+                for process in (*lineage.wrappers, *([lineage.host] if lineage.host is not None else [])):
                     tasks.start_soon(self._watch, conversation, process, "the host ended")
                 if had_spoken:
                     tasks.start_soon(find_leases, conversation)
@@ -205,7 +205,7 @@ class Conversations:
         """Leave its seats to those who still use them and let go of its Central."""
         del self._all[conversation.id]
         if conversation.end_reason is not None:
-            self.departures.add(conversation.row(0), conversation.origin, conversation.end_reason)
+            self.departures.add(conversation.row(0), conversation.lineage, conversation.end_reason)
         if not self._all:
             self._empty_since = time.monotonic()
         conversation.tasks = None

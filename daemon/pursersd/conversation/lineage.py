@@ -6,7 +6,7 @@ from pursersd.conversation.identity import ProcessIdentity
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class Lineage:
     """What the shim of a conversation told in `hello`, and the processes that were found behind it."""
 
     shim: ProcessIdentity
