@@ -12,7 +12,7 @@ from rig.wait import until
 if TYPE_CHECKING:
     from parity.play import Play
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def ask(play: "Play", step: AskHuman) -> Json:

@@ -41,7 +41,7 @@ from rig.shim import Ended, Pending, ShimProcess
 from rig.shim import Json as Object
 from rig.wait import until
 
-PATIENCE = 20.0  # seconds for an answer, beyond the timeout of the call
+PATIENCE = 60.0  # seconds for an answer, beyond the timeout of the call
 DEFAULT_TIMEOUT_S = 180
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 BRIEF = 10

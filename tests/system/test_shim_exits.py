@@ -188,7 +188,7 @@ def test_without_a_ready_daemon_the_opening_is_printed_all_the_same(home: Path, 
     data = b"".join(json.dumps(message).encode() + b"\n" for message in asked)
     daemon = ScriptedDaemon(home) if listens else None
     try:
-        done = subprocess.run(SHIM, input=data, capture_output=True, env=shim_environment(home), timeout=10, check=True)
+        done = subprocess.run(SHIM, input=data, capture_output=True, env=shim_environment(home), timeout=60, check=True)
     finally:
         if daemon is not None:
             daemon.close()
@@ -220,7 +220,7 @@ def run(home: Path, redirections: str) -> "subprocess.CompletedProcess[bytes]":
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=shim_environment(home) | {"PURSERSD_AUTOSTART": "1"},
-        timeout=5,
+        timeout=60,
         check=False,
     )
 

@@ -257,6 +257,7 @@ def test_a_daemon_that_keeps_ending_after_it_came_up_is_a_warning_until_one_leav
     home: Home, converse: Converse
 ) -> None:
     shim = converse("kept")
+    until_listed(home, 1)  # the handshake may have been answered before there was a daemon
     for _ in range(2):
         victim = psutil.Process(home.daemon_pid())
         victim.kill()

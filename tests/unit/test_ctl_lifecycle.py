@@ -131,7 +131,7 @@ def test_force_spares_a_process_that_got_the_pid_of_a_dead_daemon(
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bystander:
         monkeypatch.setattr(dial, "daemon_pid", answers_in_turn(bystander.pid, None))
         lifecycle.stop(place, drain=False, force=True)
-        bystander.communicate(b"\n", timeout=10)
+        bystander.communicate(b"\n", timeout=60)
     assert bystander.returncode == 0
 
 
@@ -168,7 +168,7 @@ def test_stop_also_ends_a_daemon_that_somebody_is_starting(
         lifecycle.stop(place, drain=False, force=False)
         assert started[0].process.wait(5) == 0
         assert marker(home).exists()
-        somebody.communicate(b"\n", timeout=10)
+        somebody.communicate(b"\n", timeout=60)
 
 
 def test_start_allows_a_daemon_again_starts_it_for_the_user_and_waits_until_it_answers(

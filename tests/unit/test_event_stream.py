@@ -135,7 +135,7 @@ async def test_what_does_not_tell_is_looked_at(monkeypatch: pytest.MonkeyPatch) 
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(event_stream.tell, events.Events(), look, send)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await done.wait()
         tasks.cancel_scope.cancel()
     assert seen == ["Snapshot", "WarningChanged"]

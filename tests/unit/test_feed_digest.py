@@ -21,7 +21,7 @@ from unit.scripted_pool import ScriptedPool, seat
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 5.0  # seconds for something that must happen
+PATIENCE = 30.0  # seconds for something that must happen
 J = journal_uri("b")
 REFUSED = Unreachable("connection refused", sent=False)
 

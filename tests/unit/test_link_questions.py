@@ -10,7 +10,7 @@ from pursersd.conversation.conversation import Conversation
 from pursersd.rules import resend
 from pursersd.rules.resend import Resend, Tool
 from pursersd.tools import server as tools
-from unit.linked import INITIALIZE, Shim, conversation, linked
+from unit.linked import INITIALIZE, PATIENCE, Shim, conversation, linked
 
 pytestmark = pytest.mark.anyio
 
@@ -136,6 +136,6 @@ async def test_many_questions_at_once_do_not_mix() -> None:
         questions = [await shim.next() for _ in range(20)]
         for question in reversed(questions):
             await respond(shim, question["id"], "accept" if question["params"]["message"] == "x" else "decline")
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             answers = dict([await shim.result() for _ in range(20)])
         assert answers == {number: {"said": ["accept" if number % 2 else "decline"]} for number in range(20)}

@@ -23,7 +23,7 @@ from unit.scripted_pool import BOARD, seat
 pytestmark = pytest.mark.anyio
 
 ANN = seat("ann")
-PATIENCE = 5.0
+PATIENCE = 30.0  # seconds for something that must happen
 LONG = 60.0  # seconds that a wait of a test may take, if nothing ends it
 EVERY = 0.01  # seconds between two looks
 

@@ -30,7 +30,7 @@ def ear(request: pytest.FixtureRequest, root: Path) -> Iterator[tuple[str, socke
         else:
             ear.bind("\0" + name)
             name = "@" + name
-        ear.settimeout(5)
+        ear.settimeout(30)
         yield name, ear
 
 
