@@ -4,7 +4,8 @@ import asyncio
 import importlib
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -12,6 +13,8 @@ from typing import Any, Literal
 from unittest import mock
 
 from pursers_client import BoardClientError
+
+from unit.virtual_time import now, run
 
 Json = Any
 
@@ -153,12 +156,9 @@ def wait_many(
     """What the bridge's multi-board wait returns."""
     wait = _Wait({board.name: board for board in boards}, mode)
     with _patched(wait.patches()):
-        return dict(
-            asyncio.run(
-                bridge._wait_for_work_many(
-                    wait.client(), boards=[board.name for board in boards], since_seq=since_seq, timeout_s=0.03
-                )
-            )
+        names = [board.name for board in boards]
+        return _finished(
+            lambda: bridge._wait_for_work_many(wait.client(), boards=names, since_seq=since_seq, timeout_s=0.03)
         )
 
 
@@ -166,7 +166,13 @@ def wait_one(board: Board, since_seq: int | None, mode: Literal["push", "poll"] 
     """What the bridge's single-board wait returns; the board must be HOME."""
     wait = _Wait({board.name: board}, mode)
     with _patched(wait.patches()):
-        return dict(asyncio.run(bridge._wait_for_work(wait.client(), since_seq=since_seq, timeout_s=0.03)))
+        return _finished(lambda: bridge._wait_for_work(wait.client(), since_seq=since_seq, timeout_s=0.03))
+
+
+def _finished(waiting: Callable[[], Awaitable[Any]]) -> dict[str, Json]:
+    """The result of a wait in virtual time, which a busy machine cannot make shorter than what it waits for."""
+    with mock.patch.object(bridge, "time", SimpleNamespace(monotonic=now, time=time.time)):
+        return dict(run(waiting))
 
 
 @dataclass(frozen=True)
