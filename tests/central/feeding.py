@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
+from pursersd.central.client import CentralClient
 from pursersd.central.pool import PoolKey
 from pursersd.feed.catchup import position_after
 from pursersd.feed.centrals import Central, Centrals
@@ -15,7 +16,18 @@ from pursersd.feed.waiter import Page, Waiter
 from pursersd.seats.seat import SeatRequest
 from pursersd.secret import Secret
 
+TOKEN = "eyJ-secret-token"
 PATIENCE = 60.0  # seconds for something that must happen
+
+
+@asynccontextmanager
+async def client(url: str, token: str = TOKEN, instance_id: str | None = None) -> AsyncIterator[CentralClient]:
+    """A client without a pool, closed at the end of the block."""
+    found = CentralClient(url, Secret(token), instance_id)
+    try:
+        yield found
+    finally:
+        await found.aclose()
 
 
 @asynccontextmanager

@@ -1,12 +1,11 @@
 """central/client on the real Central: each way in which a request can fail has its own error (on the wire: test_client_wire)."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
 
+from central.feeding import client
 from pursersd.central.client import CentralClient
 from pursersd.errors import (
     CentralError,
@@ -24,22 +23,12 @@ from rig.proxy import Proxy
 
 pytestmark = pytest.mark.anyio
 
-TOKEN = "eyJ-secret-token"
 WRONG_INSTANCE = "CI-" + "0" * 64
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@asynccontextmanager
-async def client(url: str, token: str = TOKEN, instance_id: str | None = None) -> AsyncIterator[CentralClient]:
-    found = CentralClient(url, Secret(token), instance_id)
-    try:
-        yield found
-    finally:
-        await found.aclose()
 
 
 def same(error: BaseException, kind: type[BaseException]) -> None:

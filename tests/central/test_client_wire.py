@@ -4,17 +4,16 @@ import gzip
 import json
 import os
 import resource
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import SocketStream
 
+from central.feeding import TOKEN, client
 from central.scripted_http import Reply, answer, event, peer, stream_head
 from pursersd.central import client as module
-from pursersd.central.client import CentralClient
 from pursersd.errors import (
     CentralError,
     Exhausted,
@@ -22,11 +21,9 @@ from pursersd.errors import (
     ProtocolRefused,
     Unreachable,
 )
-from pursersd.secret import Secret
 
 pytestmark = pytest.mark.anyio
 
-TOKEN = "eyJ-secret-token"
 RESULT = {"jsonrpc": "2.0", "id": 1, "result": {"isError": False, "structuredContent": {"ok": True}, "content": []}}
 WRONG_INSTANCE = "CI-" + "0" * 64
 
@@ -34,15 +31,6 @@ WRONG_INSTANCE = "CI-" + "0" * 64
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@asynccontextmanager
-async def client(url: str, token: str = TOKEN, instance_id: str | None = None) -> AsyncIterator[CentralClient]:
-    found = CentralClient(url, Secret(token), instance_id)
-    try:
-        yield found
-    finally:
-        await found.aclose()
 
 
 def encoded(message: object) -> bytes:

@@ -1,9 +1,7 @@
 """A conversation that ends in the middle of its wait leaves Central's streams at once (design §7)."""
 
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -18,18 +16,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@contextmanager
-def process() -> Iterator["subprocess.Popen[bytes]"]:
-    """In the place of a shim."""
-    with subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, env=processes.environment()
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
 
 
 class Waits:
@@ -63,7 +49,7 @@ class Waits:
 
 @pytest.mark.parametrize("how", ["the shim dies", "its link ends, too"])
 async def test_its_seat_leaves_and_the_others_stay(central: Central, board: str, how: str) -> None:
-    with process() as stays, process() as goes:
+    with processes.idle() as stays, processes.idle() as goes:
         async with running() as daemon, AsyncExitStack() as staying, AsyncExitStack() as going:
             waits = Waits(daemon, central, board)
             link = await waits.begin(staying, "stays", stays)

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -27,6 +28,18 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """A small environment for a child: nothing of ours by accident, the marker, and `extra`."""
     kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return {**kept, MARKER: RUN, **(extra or {})}
+
+
+@contextmanager
+def idle() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that lives until its standard input ends, at the longest for the block; nobody buries it before."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, env=environment()
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 def of_this_run() -> list[psutil.Process]:

@@ -1,6 +1,5 @@
 """A link of the daemon over a real socket, with the real SDK and tools that do what a test says."""
 
-import json
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -20,8 +19,9 @@ from pursersd.feed.centrals import Centrals
 from pursersd.rules.resend import Resend, Tool
 from pursersd.settings import resolve
 from pursersd.tools import server as tools
+from unit.line_stream import PATIENCE as PATIENCE
+from unit.line_stream import LineStream
 
-PATIENCE = 30.0  # seconds for an answer
 LIMIT = 300_000
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -33,33 +33,14 @@ CLASSES = {name: Tool(Resend.WAIT, "of a test") for name in ("block", "read", "m
 """For the table of rules/resend.py: a tool that stands not there is never begun again."""
 
 
-class Shim:
+class Shim(LineStream):
     """The other end of the link."""
 
     def __init__(self, stream: SocketStream, link: Link) -> None:
+        super().__init__(stream)
         self.link = link
         self.over = anyio.Event()
         """Set when the daemon's side has finished."""
-        self._stream = stream
-        self._lines = wire.Lines()
-        self._ready: list[Any] = []
-
-    async def send(self, data: bytes) -> None:
-        await self._stream.send(data)
-
-    async def say(self, *messages: object) -> None:
-        await self.send(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
-
-    async def next(self) -> Any:
-        """The next line; None at the end."""
-        with anyio.fail_after(PATIENCE):
-            while not self._ready:
-                try:
-                    data = await self._stream.receive()
-                except (anyio.EndOfStream, anyio.BrokenResourceError):
-                    return None
-                self._ready += [json.loads(line) for line in self._lines.feed(data)]
-            return self._ready.pop(0)
 
     async def shake_hands(self) -> None:
         await self.say(INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"})

@@ -1,6 +1,5 @@
 """The daemon in the test's own process, and clients of its socket."""
 
-import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +7,6 @@ from typing import Any
 
 import anyio
 import psutil
-from anyio.abc import SocketStream
 
 from pursers_shim import paths, wire
 from pursersd.app import App, Options, StartedBy
@@ -16,34 +14,12 @@ from pursersd.configured import Configured, config_file
 from pursersd.ownership import take
 from pursersd.supervisor import Supervisor
 from scripted_daemon import short_home
+from unit.line_stream import PATIENCE as PATIENCE
+from unit.line_stream import LineStream
 
-PATIENCE = 30.0  # seconds for an answer
 
-
-class Client:
-    """One connection to the socket, in lines."""
-
-    def __init__(self, stream: SocketStream) -> None:
-        self._stream = stream
-        self._lines = wire.Lines()
-        self._ready: list[Any] = []
-
-    async def send(self, data: bytes) -> None:
-        await self._stream.send(data)
-
-    async def say(self, message: object) -> None:
-        await self.send(wire.encode(message))
-
-    async def next(self) -> Any:
-        """The next line; None at the end."""
-        with anyio.fail_after(PATIENCE):
-            while not self._ready:
-                try:
-                    data = await self._stream.receive()
-                except (anyio.EndOfStream, anyio.BrokenResourceError):
-                    return None
-                self._ready += [json.loads(line) for line in self._lines.feed(data)]
-            return self._ready.pop(0)
+class Client(LineStream):
+    """One connection to the socket."""
 
     async def ask(self, verb: str, **params: object) -> Any:
         """A control request's answer."""

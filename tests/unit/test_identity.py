@@ -19,15 +19,8 @@ from rig.wait import until
 @pytest.fixture
 def child() -> Iterator["subprocess.Popen[bytes]"]:
     """A process that lives until its standard input ends."""
-    with subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()"],
-        stdin=subprocess.PIPE,
-        env=processes.environment(),
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
+    with processes.idle() as child:
+        yield child
 
 
 def known(process: "subprocess.Popen[bytes]") -> ProcessIdentity:

@@ -4,7 +4,6 @@ import errno
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,13 +26,8 @@ def anyio_backend() -> str:
 @pytest.fixture
 def child() -> Iterator["subprocess.Popen[bytes]"]:
     """A process that can be a shim's host."""
-    with subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, env=processes.environment()
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
+    with processes.idle() as child:
+        yield child
 
 
 async def works(daemon: RunningApp) -> None:

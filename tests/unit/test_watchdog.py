@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import anyio
@@ -28,15 +27,8 @@ def anyio_backend() -> str:
 @pytest.fixture
 def child() -> Iterator["subprocess.Popen[bytes]"]:
     """A process that lives until its standard input ends. Nobody buries it before the test is over."""
-    with subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()"],
-        stdin=subprocess.PIPE,
-        env=processes.environment(),
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
+    with processes.idle() as child:
+        yield child
 
 
 @pytest.fixture(params=["kernel", "refused", "missing"])
