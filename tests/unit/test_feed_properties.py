@@ -49,7 +49,7 @@ def failure(play: Play, checks: tuple[Check, ...]) -> AssertionError | None:
 
 
 def test_who_passes_its_cursor_back_is_told_everything_once_in_order() -> None:
-    holds(Kind(), Chain.check_order, Chain.check_complete, Chain.check_rest, share=2.5)
+    holds(Kind(), Chain.check_order, Chain.check_complete, Chain.check_rest, share=1.5)
 
 
 def test_who_has_lost_its_place_in_the_journal_goes_on_from_its_end() -> None:
@@ -61,7 +61,7 @@ def test_nobody_is_told_what_central_hides_from_its_seat() -> None:
 
 
 def test_a_seat_that_waits_is_a_member_that_listens_and_a_central_that_stops_is_let_go() -> None:
-    holds(Kind(favourite="seat", faults=("journal", "agent", "reset", "outage")), Chain.check_live, share=2)
+    holds(Kind(favourite="seat", faults=("journal", "agent", "reset", "outage")), Chain.check_live)
 
 
 def test_pushed_and_polled_waits_are_told_in_time() -> None:

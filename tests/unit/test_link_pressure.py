@@ -132,8 +132,8 @@ async def test_a_resent_call_without_room_may_have_been_carried_out(
         assert (failure["code"], failure["outcome"]) == ("queue_full", outcome)
 
 
-async def test_ten_thousand_lines_at_once_are_all_answered(calls: Calls) -> None:
-    count = 10_000
+async def test_thousands_of_lines_at_once_are_all_answered(calls: Calls) -> None:
+    count = 2_000
     async with linked(conversation()) as shim:
         await shim.shake_hands()
         answered: list[int] = []
