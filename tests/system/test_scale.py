@@ -60,9 +60,11 @@ class Crowd:
         for link in self.links:
             link.request("initialize", OPENING)
             link.notify("notifications/initialized")
-        answers = self.all_wait([None] * count, timeout_s=5)
-        assert not [answer["error"] for answer in answers if "error" in answer]
-        self.cursors = [answer["new_seq"] for answer in answers]
+        self.cursors: list[int | None] = [None] * count
+        while None in self.cursors:  # on a slow machine some have not even entered after their 5 s
+            answers = self.all_wait(self.cursors, timeout_s=5)
+            assert not [answer["error"] for answer in answers if "error" in answer]
+            self.cursors = [answer["new_seq"] for answer in answers]
 
     def start_wait(self, number: int, cursor: int | None, timeout_s: int = 50) -> Any:
         arguments = {"timeout_s": timeout_s} | ({} if cursor is None else {"since_seq": cursor})
