@@ -60,11 +60,11 @@ class Crowd:
         for link in self.links:
             link.request("initialize", OPENING)
             link.notify("notifications/initialized")
-        self.cursors: list[int | None] = [None] * count
-        while None in self.cursors:  # on a slow machine some have not even entered after their 5 s
-            answers = self.all_wait(self.cursors, timeout_s=5)
-            assert not [answer["error"] for answer in answers if "error" in answer]
-            self.cursors = [answer["new_seq"] for answer in answers]
+        for board in set(self.boards):  # so that nobody's first wait blocks
+            central.create_ticket(board, "there already")
+        answers = self.all_wait([None] * count)
+        assert not [answer["error"] for answer in answers if "error" in answer]
+        self.cursors = [answer["new_seq"] for answer in answers]
 
     def start_wait(self, number: int, cursor: int | None, timeout_s: int = 50) -> Any:
         arguments = {"timeout_s": timeout_s} | ({} if cursor is None else {"since_seq": cursor})
@@ -148,10 +148,12 @@ def test_two_hundred_wait_by_push_on_two_streams_and_a_burst_reaches_each_once_i
 def test_a_conversation_that_does_not_read_holds_nobody_up(crowded: Central, home: Home) -> None:
     """Its shim is stopped; its answers stay where they are, and the others hear as soon as ever."""
     home.start_daemon()
+    board = "without-open-work"
+    crowded.create_board(board, {"ann": "member"})
     token = crowded.mint("ann", "board:read board:write")
 
     def environment(agent: str) -> dict[str, str]:
-        return home.environment(url=crowded.url, token=token, board=BOARDS[2], agent=agent)
+        return home.environment(url=crowded.url, token=token, board=board, agent=agent)
 
     with ExitStack() as stack:
         stuck = stack.enter_context(home.shim(environment("stuck")))
@@ -167,7 +169,7 @@ def test_a_conversation_that_does_not_read_holds_nobody_up(crowded: Central, hom
             for number in range(5):
                 wait = quick.start_tool("a2a_wait", {"timeout_s": 50, "since_seq": head})
                 until(lambda: any(r["state"] == "waiting" and r["seat"] == "quick" for r in ask(home, "ps")["seats"]))
-                ticket = crowded.create_ticket(BOARDS[2], f"while one is stuck {number}")
+                ticket = crowded.create_ticket(board, f"while one is stuck {number}")
                 answer = wait.result(PATIENCE)
                 head = answer["new_seq"]
                 assert [event["ticket_id"] for event in answer["events"]] == [ticket]
