@@ -313,7 +313,8 @@ def _starting(where: Place | None, by_service: bool) -> Trouble:
 
 
 def _crash_loop(where: Place | None) -> Trouble | None:
-    """That every daemon that was started lately has ended, if so; hopeless unless one is on its way at this moment."""
+    """That every daemon that was started lately has ended, if so; hopeless unless one is on its way at this moment, or
+    the last one came up: the next one does soon."""
     before = starts.read(where) if where is not None else None
     if where is None or before is None or before.recent(time.time()).count < 2:
         return None
@@ -326,7 +327,8 @@ def _crash_loop(where: Place | None) -> Trouble | None:
         return Trouble(text, _again(where))
     pause = max(before.last + before.delay - time.time(), 0)
     text = f"The daemon was started {before.count} times in a row and ended each time. The last one {said}"
-    return Trouble(f"{text} The next start is in {pause:.0f} s.", _again(where), before.count >= starts.LOOP)
+    is_loop = before.count >= starts.LOOP and not before.came_up
+    return Trouble(f"{text} The next start is in {pause:.0f} s.", _again(where), is_loop)
 
 
 def _again(where: Place) -> str:

@@ -35,6 +35,7 @@ def home() -> Iterator[Home]:
 def office(central: Central, home: Home, board: str, proxy: Proxy) -> Iterator[Office]:
     yield Office(central, home, board, proxy.url)
     home.end_shims()
+    Path(home.place.starts).unlink(missing_ok=True)  # the next test's crashes are its own
 
 
 FIFTY = 50

@@ -267,6 +267,10 @@ def test_a_crash_loop_is_told_with_the_last_words_and_when_the_next_start_comes(
     assert "next start is in" in trouble.text
     assert trouble.is_hopeless
     assert starts.count() == record.LOOP  # and none for the question
+    record.note_success(starts.where)  # the last one had come up, so the next one will soon
+    again = dialer.trouble()
+    assert "started 3 times in a row" in again.text
+    assert not again.is_hopeless
 
 
 def test_the_words_of_the_one_before_are_kept_while_the_next_one_says_nothing(starts: Starts) -> None:
