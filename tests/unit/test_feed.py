@@ -116,7 +116,7 @@ async def test_a_seat_lingers_and_then_leaves() -> None:
         scene.clock.now += LINGER
         scene.feed._linger_changed.set()  # the clock of this test does not wake anybody
         await scene.covers()
-        assert not scene.feed.boards
+        await scene.until(lambda: not scene.feed.boards)
 
 
 async def test_the_linger_wakes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,8 @@ async def test_a_refused_connection_lets_both_streams_go() -> None:
             scene.pool.stream.always = REFUSED
             scene.pool.on_connect_refused()
             await scene.covers()
-            assert sorted(scene.pool.stream.log[2:4]) == sorted([f"close {J}", f"close {uri('a')}"])
+            closed = sorted([f"close {J}", f"close {uri('a')}"])
+            await scene.until(lambda: sorted(scene.pool.stream.log[2:4]) == closed)
             scene.pool.stream.always = None
             await scene.covers(J, uri("a"))
 
