@@ -164,6 +164,10 @@ def test_ended() -> None:
         " ENDED  SEAT      BOARD  HOST           PID   SHIM  LIVED  LAST      WHY",
         "3m ago  bench-w1  bench  claude-code  20411  20419     2h  a2a_wait  the host ended",
     ]
+    assert plain(ended(api.Ended(ended=[left()]), 80)).splitlines() == [
+        " ENDED SEAT     BOARD HOST          PID  SHIM LIVED LAST     WHY",
+        "3m ago bench-w1 bench claude-code 20411 20419    2h a2a_wait the host ended",
+    ]
     assert plain(ended(api.Ended(ended=[]))) == "No conversation has ended since this daemon started.\n"
     assert plain(ended(api.Ended(ended=[]), of=2)).startswith("None of the 2 that ended is meant by these options.")
 
