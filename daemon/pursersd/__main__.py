@@ -65,8 +65,8 @@ def _serve(ownership: Ownership, options: argparse.Namespace, above: Supervisor)
     raise_limit(configured.now.descriptors)
     log_path = None if options.foreground else log_file(home)
     log.set_up(log_path)
-    # A full collection looks at all objects there are, and most are of these imports: without them it takes 1 ms and not
-    # the 40 that a wake would have to wait. Not collecting meanwhile is also a tenth of the start.
+    # A full collection looks at all objects there are, and most are of these imports: with them a wake would have to wait
+    # for it some 40 ms. Not collecting meanwhile also saves a tenth of the imports' time.
     gc.disable()
     # Only now the expensive imports: shims may connect already, and a second daemon never gets this far.
     import anyio

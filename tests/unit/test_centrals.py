@@ -199,27 +199,30 @@ async def test_a_feed_that_breaks_fails_its_waits_and_is_followed_by_another(mon
         assert other.feed is healthy
 
 
-async def test_the_keeping_of_leases_goes_on_after_a_mistake(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("kind", "what"), [("Leases", "the keeping of leases"), ("DigestFeed", "the reading for digests")]
+)
+async def test_leases_and_digests_go_on_after_a_mistake(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str, what: str
 ) -> None:
-    """One error must not let every lease lapse, nor end the daemon."""
+    """One error must not let every lease lapse, or every digest stand still, nor end the daemon."""
     monkeypatch.setattr(centrals_module, "FEED_PAUSE", 0.0)
     begun, again = [], anyio.Event()
 
-    async def keep(leases: object) -> None:
-        begun.append(leases)
+    async def run(keeper: object) -> None:
+        begun.append(keeper)
         if len(begun) == 1:
             raise KeyError("a mistake")
         again.set()
         await anyio.sleep_forever()
 
-    monkeypatch.setattr(centrals_module.Leases, "run", keep)
+    monkeypatch.setattr(getattr(centrals_module, kind), "run", run)
     async with running() as centrals:
         central = await centrals.use(KEY, "c-1")
         with anyio.fail_after(30):
             await again.wait()
-        assert begun == [central.leases] * 2
-    assert "the keeping of leases" in caplog.text
+        assert begun == [central.leases if kind == "Leases" else central.digest] * 2
+    assert f"{what} at " in caplog.text
 
 
 async def test_trouble_is_counted_from_its_beginning() -> None:

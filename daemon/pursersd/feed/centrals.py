@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -152,8 +153,8 @@ class Centrals:
         try:
             with central.scope:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._keep_leases, central)
-                    tasks.start_soon(self._read_for_digests, central)
+                    tasks.start_soon(self._keep_running, "the keeping of leases", central.leases.run, central)
+                    tasks.start_soon(self._keep_running, "the reading for digests", central.digest.run, central)
                     while True:
                         await self._feed(central)
         finally:
@@ -162,23 +163,13 @@ class Centrals:
                 await central.pool.aclose()
 
     @staticmethod
-    async def _keep_leases(central: Central) -> None:
-        """Keep the leases. Should that break, it begins again with what is known: no lease may lapse for one error."""
+    async def _keep_running(what: str, run: Callable[[], Awaitable[None]], central: Central) -> None:
+        """Should it break, it begins again with what is known: for one error no lease may lapse and no digest end."""
         while True:
             try:
-                await central.leases.run()
+                await run()
             except Exception:
-                log.exception("the keeping of leases at %s broke and is started again", central.pool)
-                await anyio.sleep(FEED_PAUSE)
-
-    @staticmethod
-    async def _read_for_digests(central: Central) -> None:
-        """The same for what digests are made of."""
-        while True:
-            try:
-                await central.digest.run()
-            except Exception:
-                log.exception("the reading for digests at %s broke and is started again", central.pool)
+                log.exception("%s at %s broke and is started again", what, central.pool)
                 await anyio.sleep(FEED_PAUSE)
 
     @staticmethod
