@@ -1,6 +1,7 @@
 """What system tests look at: a daemon asked over its socket, without a process per look, and models that wait."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ OPENING = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name":
 """The params of `initialize`."""
 
 WAIT_S = 60  # what each a2a_wait is asked for; no test lasts that long
+QUIET = 1.0  # seconds without a request after which nobody is reading any more
 PATIENCE = 60.0  # seconds for something that must happen, on a loaded machine
 
 
@@ -61,6 +63,18 @@ def until_blocking(home: Home, waits: int) -> None:
         )
 
     until(blocking, PATIENCE, f"{waits} waits are blocking")
+
+
+def until_quiet(requests: Callable[[], int]) -> None:
+    """Wait until nobody reads any more, that is, until the number of requests has not changed for QUIET."""
+    seen = [(0.0, -1)]
+
+    def is_quiet() -> bool:
+        if seen[0][1] != (count := requests()):
+            seen[0] = (time.monotonic(), count)
+        return time.monotonic() - seen[0][0] > QUIET
+
+    until(is_quiet, PATIENCE, "no more requests")
 
 
 def journal(result: Json) -> list[Json]:

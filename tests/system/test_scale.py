@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -23,11 +22,10 @@ from rig.link import Link
 from rig.proxy import Proxy
 from rig.speaker import LEGACY
 from rig.wait import until
-from system.scene import PATIENCE, ask, until_blocking
+from system.scene import PATIENCE, ask, until_blocking, until_quiet
 
 BOARDS = ("scale-a", "scale-b", "scale-c")
 COUNT = 200
-QUIET = 1.0  # seconds without a request after which nobody is reading any more
 LONG = 60.0  # seconds for what two hundred do at once on a loaded machine
 
 OPENING = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
@@ -93,18 +91,6 @@ def _most_connections(proxy: Proxy) -> Iterator[list[int]]:
         looking.join()
 
 
-def _until_quiet(proxy: Proxy) -> None:
-    """Wait until all waits have read what they must: then no request follows another."""
-    seen = [(0.0, -1)]
-
-    def is_quiet() -> bool:
-        if seen[0][1] != proxy.count():
-            seen[0] = (time.monotonic(), proxy.count())
-        return time.monotonic() - seen[0][0] > QUIET
-
-    until(is_quiet, LONG, "no more requests")
-
-
 def test_two_hundred_wait_by_push_on_two_streams_and_a_burst_reaches_each_once_in_order(
     crowded: Central, home: Home
 ) -> None:
@@ -118,7 +104,7 @@ def test_two_hundred_wait_by_push_on_two_streams_and_a_burst_reaches_each_once_i
         assert proxy.count("board_list") == 1
         waits = [crowd.start_wait(number, cursor) for number, cursor in enumerate(crowd.cursors)]
         until_blocking(home, COUNT)
-        _until_quiet(proxy)
+        until_quiet(proxy.count)
         assert len(proxy.streams) == 2
         assert proxy.live <= 6
         assert all(row["delivery"] == "push" for row in ask(home, "ps")["seats"])
