@@ -94,6 +94,32 @@ async def test_one_read_serves_all_with_the_same_cursor() -> None:
         assert {waiter.cursor for waiter in scene.waiters.values()} == {1}
 
 
+async def test_when_all_cues_are_there_it_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COALESCE", 3600.0)
+    async with running() as scene:
+        scene.add("a")
+        scene.add("b")
+        scene.add("c").begin()
+        scene.waiters["c"].opened = False  # who is still entering is not read for, and keeps nobody waiting
+        scene.write("a", "b")
+        await scene.settled()
+        assert scene.pool.asked == ["a from 0"]
+
+
+@pytest.mark.parametrize("came", ["journal", "seat"])
+async def test_the_other_stream_is_waited_for(came: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COALESCE", 3600.0)
+    async with running() as scene:
+        waiter = scene.add("a")
+        scene.pool.write("a")
+        if came == "journal":
+            scene.cue("nobody")
+        else:
+            scene.feed.seat_cued(waiter.seat.uri)
+        await anyio.wait_all_tasks_blocked()
+        assert scene.pool.asked == []
+
+
 async def test_what_is_for_one_is_for_nobody_else() -> None:
     async with running() as scene:
         for name in "abc":

@@ -26,7 +26,11 @@ from pursersd.windows import Windows
 log = logging.getLogger(__name__)
 
 COALESCE = 0.004
-"""Seconds between the first cue and the read: the cues of one event arrive on two streams, one after the other."""
+"""Longest time in seconds between the first cue and the read: the cues of one event arrive on two streams, one after the
+other."""
+
+LOOKS = 4
+"""How often in that time it is looked whether they are all there."""
 
 POLL = 2.0
 """Seconds between reads of a board that has no stream (bridge.md §2.1)."""
@@ -224,7 +228,7 @@ class BoardFeed:
         polled = any(self.polls(w) for w in self.waiters)
         with anyio.CancelScope(deadline=self._next_poll if polled else math.inf):
             await self._work.wait()
-            await anyio.sleep(COALESCE)
+            await self._let_cues_come()
         self._work = anyio.Event()
         # Others that work more often must not put off the polling: it has a time of its own.
         if polled and anyio.current_time() < self._next_poll:
@@ -233,6 +237,13 @@ class BoardFeed:
         for waiter in self.waiters if polled else ():
             if self.polls(waiter):
                 waiter.mark("gap")
+
+    async def _let_cues_come(self) -> None:
+        """Until each waiter has both cues of an event, and no longer than COALESCE: most events are not for everybody."""
+        for _ in range(LOOKS):
+            if all(waiter.marks.is_whole for waiter in self.waiters if waiter.opened):
+                return
+            await anyio.sleep(COALESCE / LOOKS)
 
     async def _round(self) -> None:
         """One read for each group of due waiters with the same cursor, more where the page cannot be shared."""

@@ -41,6 +41,11 @@ class Marks:
     def __bool__(self) -> bool:
         return self.by_seat or self.by_journal or self.uncertain
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no further cue of the event that these tell of is on its way, as far as can be told."""
+        return self.uncertain or (self.by_seat and self.by_journal)
+
     def add(self, other: "Marks") -> None:
         """Take over the reasons of `other`."""
         self.by_seat |= other.by_seat
