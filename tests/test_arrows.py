@@ -32,6 +32,7 @@ LAYERS = {
     "pursersd.api": 10,
     "pursersd.clock": 10,
     "pursersd.errors": 10,
+    "pursersd.files": 10,
     "pursersd.ids": 10,
     "pursersd.installed": 10,
     "pursersd.secret": 10,

@@ -1,10 +1,9 @@
 """The configuration of this daemon: read from its file at the start and at each reload, and in force until the next one."""
 
 import os
-import stat
 from collections.abc import Mapping
 
-from pursersd import api
+from pursersd import api, files
 from pursersd.errors import ConfigurationError
 from pursersd.rules.configuration import KEYS, Configuration, Key, Resolved, Setting, Value, resolve
 
@@ -77,7 +76,7 @@ class Configured:
 
     def _read(self) -> Resolved:
         try:
-            text = _text(self.file)
+            text = files.read(self.file, FILE_LIMIT).decode()
         except FileNotFoundError:
             text = None
         except (OSError, UnicodeDecodeError) as error:
@@ -98,13 +97,3 @@ def _row(key: Key, setting: Setting, found: Resolved) -> api.ConfigRow:
         pending=later if later != setting.value and not found.problems else None,
         needs_restart=key.needs_restart,
     )
-
-
-def _text(path: str) -> str:
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):  # reading a pipe could stop the daemon
-            raise OSError(0, "not a regular file")
-        return os.read(file, FILE_LIMIT).decode()
-    finally:
-        os.close(file)

@@ -3,7 +3,6 @@
 import errno
 import logging
 import os
-import stat
 from collections.abc import Callable, Mapping
 
 import anyio
@@ -12,7 +11,7 @@ from mcp.server.lowlevel.server import Server
 
 from pursers_shim import wire
 from pursers_shim.dial import peer_uid
-from pursersd import __version__
+from pursersd import __version__, files
 from pursersd.control import Control
 from pursersd.conversation import hello as hellos
 from pursersd.conversation.bounds import Limits
@@ -34,9 +33,6 @@ from pursersd.state.keyring import Keyring
 from pursersd.state.stats import StatsWriters
 
 log = logging.getLogger(__name__)
-
-EXIT_TIMEOUT = 1.0
-"""Seconds to tell a shim that it should end."""
 
 ACCEPT_PAUSE = 0.5
 """Seconds until we try again to accept connections, when there was nothing left to accept them with."""
@@ -230,12 +226,6 @@ def _reader(folder: str) -> ReadFile:
     """Reads what a shim's environment names; a relative path begins in the folder of that shim, not in ours."""
 
     def read(path: str) -> str:
-        file = os.open(os.path.join(folder, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):  # reading a pipe could stop every conversation
-                raise OSError(errno.EINVAL, "not a regular file")
-            return os.read(file, FILE_LIMIT).decode()
-        finally:
-            os.close(file)
+        return files.read(os.path.join(folder, path), FILE_LIMIT).decode()
 
     return read

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from pursersd import files
 from pursersd.errors import LocalBoardError
 from pursersd.local.files import replace
 
@@ -31,8 +32,7 @@ def record_file(folder: Path) -> Path:
 def load(file: Path) -> Record | None:
     """The record; None if there is none. Raises LocalBoardError for one that cannot be used."""
     try:
-        with open(file, "rb") as stream:
-            found = msgspec.json.decode(stream.read(FILE_LIMIT), type=Record)
+        found = msgspec.json.decode(files.read(file, FILE_LIMIT), type=Record)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError, RecursionError) as error:

@@ -3,13 +3,12 @@
 Everything here blocks: call it in a thread. A change is whole or has not happened, whoever changes the file meanwhile.
 """
 
-import itertools
 import logging
 import os
-import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from pursersd import files
 from pursersd.errors import StateError
 from pursersd.rules import digest_file
 from pursersd.rules.bridge_files import digest_path
@@ -60,7 +59,7 @@ class DigestFile:
                 known = records.get(identity)
                 after, result = change(known if known is not None else self._taken_over(agent_id))
                 if after != known:
-                    self._write({**records, identity: after})
+                    files.replace(self.path, digest_file.write({**records, identity: after}))
                 return after, result
         except OSError as error:
             raise self._unusable(f"cannot be written: {error.strerror or error}") from error
@@ -79,32 +78,9 @@ class DigestFile:
         try:
             return self._read()
         except Damaged as error:
-            suffixes = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-            names = (f"{self.path}.damaged{suffix}" for suffix in suffixes)
-            aside = next(name for name in names if not os.path.lexists(name))
-            os.replace(self.path, aside)
+            aside = files.move_aside(self.path)
             log.warning("%s is damaged (%s): a new one is begun, the old one is now %s", self.path, error, aside)
             return {}
-
-    def _write(self, records: Mapping[str, Record]) -> None:
-        fresh = self.path + ".new"  # the lock is ours meanwhile: what a kill leaves is overwritten by the next writer
-        try:
-            file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with open(file, "wb") as out:
-                os.fchmod(file, 0o600)
-                out.write(digest_file.write(records))
-                out.flush()
-                os.fsync(file)
-            os.replace(fresh, self.path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(fresh)
-            raise
-        folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def _taken_over(self, agent_id: str) -> Record:
         """What the bridge's file gives for a first record; it stays as it is, whatever is in it."""
@@ -136,13 +112,6 @@ class DigestFiles:
 def _content(path: str) -> bytes | None:
     """What is in a file; None if there is none."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return files.read(path, READ_LIMIT)
     except FileNotFoundError:
         return None
-    with open(file, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError("it is not a regular file")
-        found = stream.read(READ_LIMIT + 1)
-    if len(found) > READ_LIMIT:
-        raise OSError(f"it has more than {READ_LIMIT} bytes")
-    return found

@@ -4,28 +4,25 @@ Everything here blocks, a change for up to LOCK_TIMEOUT: the daemon calls what c
 """
 
 import errno
-import fcntl
 import os
 import socket
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from pursersd import files
 from pursersd.errors import DoorsError
 from pursersd.rules import door_file, door_list
 from pursersd.rules.bridge_files import FOLDER_VARIABLE, state_folder
 from pursersd.rules.door import Door
 from pursersd.rules.door_file import COORDINATING, SHARED, DoorFile
+from pursersd.state.lock import held
 
 LOCK_TIMEOUT = 5.0
 """Seconds that a change waits for another program to give the lock back."""
-
-LOCK_LOOK = 0.02
-"""Seconds between two looks at the lock."""
 
 FILE_LIMIT = 4 * 1024 * 1024
 """Bytes that are read; a door has about one thousand."""
@@ -135,35 +132,24 @@ class Doors:
             after, result = change(before)
             if after != before:
                 with _writing(self.folder / file.name):
-                    _replace(self.folder / file.name, door_file.serialise(after))
+                    files.replace(self.folder / file.name, door_file.serialise(after).encode())
                 self._known.pop(file.name, None)
         return after, result
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         path = self.folder / f"{SHARED.name}.lock"
-        with _writing(path):
-            _own(self.folder)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            self._wait_for(lock, path)
-            yield
-        finally:
-            os.close(lock)  # and with it the lock is free
-
-    def _wait_for(self, lock: int, path: Path) -> None:
-        deadline = time.monotonic() + self._lock_timeout
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
+        with ExitStack() as stack:
+            with _writing(path):
+                _own(self.folder)
+                try:
+                    stack.enter_context(held(str(path), self._lock_timeout))
+                except TimeoutError:
                     raise DoorsError(
                         f"Another program has held {path} for more than {self._lock_timeout:.0f} s. Try again; if that "
                         f"does not help, end the program that `lsof {path}` shows."
                     ) from None
-            time.sleep(LOCK_LOOK)
+            yield
 
 
 class DoorFolders:
@@ -194,13 +180,11 @@ def _stamp(path: Path) -> Stamp:
 def _read(path: Path) -> tuple[Stamp, str]:
     """The stamp and the text of a file; None and nothing when there is none."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        stream = files.opened(path)
     except FileNotFoundError:
         return None, ""
-    with open(file, "rb") as stream:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):  # reading a pipe could stop every conversation
-            raise OSError(errno.EINVAL, "not a regular file")
+    with stream:
+        found = os.fstat(stream.fileno())
         if found.st_size > FILE_LIMIT:
             raise OSError(errno.EFBIG, f"more than {FILE_LIMIT} bytes")
         return (found.st_ino, found.st_mtime_ns, found.st_size), stream.read(FILE_LIMIT).decode()
@@ -214,26 +198,6 @@ def _own(folder: Path) -> None:
         raise OSError(errno.EPERM, "its folder is not yours alone")
     if stat.S_IMODE(found.st_mode) != 0o700:
         os.chmod(folder, 0o700)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a crash leaves the old text or the new one; call it while holding the lock."""
-    fresh = path.with_name(path.name + ".new")
-    try:
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as out:
-            os.fchmod(out.fileno(), 0o600)
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(fresh, path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The daemon epoch: a counter on disk, raised at each start, that fences an older daemon (RB-OWN-001)."""
 
-import os
 from pathlib import Path
 
+from pursersd import files
 from pursersd.errors import OwnershipError
 
 DIGITS = 18
@@ -12,8 +12,7 @@ DIGITS = 18
 def raise_epoch(folder: Path) -> int:
     """Count this start and return the new epoch. Call it while holding the daemon lock.
 
-    Written to a temporary file, flushed and renamed, so that a crash leaves the old count or the new one. Raises
-    OwnershipError for a file that is not a count, and for a folder that cannot be written.
+    Raises OwnershipError for a file that is not a count, and for a folder that cannot be written.
     """
     file = folder / "epoch"
     try:
@@ -35,14 +34,9 @@ def read_epoch(folder: Path) -> int | None:
 
 def restore_epoch(folder: Path, epoch: int) -> None:
     """Write the count. Raises OwnershipError for a folder that cannot be written."""
-    fresh = folder / "epoch.new"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(fresh, "w", encoding="ascii") as out:
-            out.write(f"{epoch}\n")
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(fresh, folder / "epoch")
+        files.replace(folder / "epoch", b"%d\n" % epoch)
     except OSError as error:
         raise _unusable(folder, error) from error
 

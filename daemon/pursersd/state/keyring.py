@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 
+from pursersd import files
 from pursersd.errors import KeyringError
 from pursersd.rules.bridge_files import KEYS_VARIABLE
 from pursersd.state.lock import held
@@ -52,26 +53,18 @@ class Keyring:
     def _read(self) -> bytes:
         """Raises FileNotFoundError, and KeyringError for everything else."""
         try:
-            file = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with files.opened(self.path, flags=os.O_NOFOLLOW) as file:
+                if stat.S_IMODE(os.fstat(file.fileno()).st_mode) != 0o600:
+                    raise self._unusable(
+                        "request-state key file permissions must be 0600", f"Correct them with: chmod 600 {self.path}"
+                    )
+                return file.read(FILE_LIMIT)
         except FileNotFoundError:
             raise
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EMLINK):
+            if error.errno in (errno.EINVAL, errno.ELOOP, errno.EMLINK):
                 raise self._irregular() from error
             raise self._unreadable(error) from error
-        try:
-            found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode):
-                raise self._irregular()
-            if stat.S_IMODE(found.st_mode) != 0o600:
-                raise self._unusable(
-                    "request-state key file permissions must be 0600", f"Correct them with: chmod 600 {self.path}"
-                )
-            return os.read(file, FILE_LIMIT)
-        except OSError as error:
-            raise self._unreadable(error) from error
-        finally:
-            os.close(file)
 
     def _read_made(self) -> bytes:
         try:
@@ -81,26 +74,16 @@ class Keyring:
 
     def _make(self) -> None:
         """Make the file with one key, unless another program does so at this moment: complete, or not at all."""
-        fresh = f"{self.path}.new"
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             with held(f"{self.path}.lock", LOCK_TIMEOUT):
                 if not os.path.lexists(self.path):
-                    self._write(fresh)
-                    os.rename(fresh, self.path)
+                    files.replace(self.path, secrets.token_urlsafe(SHORTEST).encode() + b"\n")
         except OSError as error:
             raise self._unusable(
                 f"request-state key file cannot be made: {error.strerror or error}",
                 f"Make its folder yours and writable, or name another file with {KEYS_VARIABLE}.",
             ) from error
-
-    @staticmethod
-    def _write(path: str) -> None:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as out:
-            os.fchmod(out.fileno(), 0o600)
-            out.write(secrets.token_urlsafe(SHORTEST).encode() + b"\n")
-            out.flush()
-            os.fsync(out.fileno())
 
     def _irregular(self) -> KeyringError:
         return self._unusable(

@@ -4,9 +4,7 @@ One small file, replaced as a whole. Nothing in it is worth failing a call for: 
 cannot be written is remembered until the daemon ends.
 """
 
-import itertools
 import logging
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from pursersd import files
 from pursersd.rules import names as rules
 from pursersd.rules.names import Entry
 
@@ -64,22 +63,16 @@ class Names:
     def _save(self) -> None:
         if self.path is None:
             return
-        fresh = self.path.with_name(self.path.name + ".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as out:
-                out.write(msgspec.json.encode(_File(SCHEMA, self.entries)) + b"\n")
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(fresh, self.path)
+            files.replace(self.path, msgspec.json.encode(_File(SCHEMA, self.entries)) + b"\n")
         except OSError as error:
             log.warning("%s cannot be written, a restart will not know these names: %s", self.path, error.strerror)
 
 
 def _load(path: Path) -> list[Entry]:
     try:
-        with open(path, "rb") as file:
-            found = msgspec.json.decode(file.read(FILE_LIMIT), type=_File)
+        found = msgspec.json.decode(files.read(path, FILE_LIMIT), type=_File)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -95,11 +88,8 @@ def _load(path: Path) -> list[Entry]:
 
 
 def _move_aside(path: Path, why: str) -> None:
-    suffixes = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    names = (path.with_name(f"{path.name}.damaged{suffix}") for suffix in suffixes)
-    aside = next(name for name in names if not os.path.lexists(name))  # what was moved aside earlier stays there
     try:
-        os.replace(path, aside)
+        aside = Path(files.move_aside(path))
         log.warning("%s is damaged (%s); it is now %s, and names are chosen anew", path, why, aside.name)
     except OSError as error:
         log.warning("%s is damaged (%s) and cannot be moved aside: %s", path, why, error.strerror)
