@@ -5,6 +5,9 @@ import hashlib
 import json
 import secrets
 
+RequestId = str | int
+"""What names a request of JSON-RPC; 1 and "1" are two ids."""
+
 
 def agent_id(board_id: str, principal_id: str, agent_name: str) -> str:
     """Central's id of a seat: `AI-` and the SHA-256 of the compact JSON array (bridge.md §10)."""

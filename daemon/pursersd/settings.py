@@ -23,8 +23,6 @@ from pursersd.rules.instance import expected_instance
 from pursersd.rules.seat_name import is_safe
 from pursersd.secret import Secret
 
-__all__ = ["DEFAULT_BOARD", "DEFAULT_NAME", "DEFAULT_URL", "ROLES", "Settings", "resolve", "with_door", "without_door"]
-
 DEFAULT_URL = "http://127.0.0.1:8766/mcp"
 DEFAULT_BOARD = "pursers"
 DEFAULT_NAME = "pursers-wait-bridge"

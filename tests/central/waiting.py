@@ -12,9 +12,8 @@ from central.feeding import PATIENCE, eventually, pool
 from pursersd.central.pool import PoolKey
 from pursersd.feed.centrals import Central
 from pursersd.rules import arguments
-from pursersd.rules.backlog import SyntheticGuard
 from pursersd.rules.denials import Denials
-from pursersd.rules.suppression import Suppression
+from pursersd.rules.suppression import Suppression, SyntheticGuard
 from pursersd.seats.seat import SeatRequest
 from pursersd.settings import Settings, resolve
 from pursersd.waits import engine

@@ -90,8 +90,8 @@ class Calls:
             async def acknowledge() -> None:
                 self.acknowledged.append(name)
 
-            conversation.acknowledge_when_delivered(request, acknowledge)
-            return {"name": name, "age": conversation.take_age(request)}
+            conversation.requests.acknowledge_when_delivered(request, acknowledge)
+            return {"name": name, "age": conversation.requests.age_s(request)}
 
         async def much(ctx: Context[Conversation, Any]) -> dict[str, Any]:
             """More than a socket holds."""

@@ -18,10 +18,9 @@ from pursersd.feed.centrals import Central
 from pursersd.rules import relevance
 from pursersd.rules.arguments import WaitArguments
 from pursersd.rules.awards import is_for_one
-from pursersd.rules.backlog import fingerprint
 from pursersd.rules.denials import Denials
 from pursersd.rules.relevance import Watcher
-from pursersd.rules.suppression import Suppression, SyntheticGuard
+from pursersd.rules.suppression import Suppression, SyntheticGuard, fingerprint
 from pursersd.seats.seat import SeatRequest
 from pursersd.settings import Settings, resolve
 from pursersd.waits import engine, watch

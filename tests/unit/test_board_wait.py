@@ -11,9 +11,8 @@ from pursersd.errors import CentralError, Overloaded, ToolFailed, Unauthenticate
 from pursersd.feed.board import BoardFeed
 from pursersd.feed.waiter import Page, Waiter
 from pursersd.rules.awards import Awards
-from pursersd.rules.backlog import SyntheticGuard
 from pursersd.rules.relevance import Watcher
-from pursersd.rules.suppression import Suppression
+from pursersd.rules.suppression import Suppression, SyntheticGuard
 from pursersd.waits import board as module
 from pursersd.waits.board import BoardWait, Memory
 from unit.scripted_pool import BOARD, seat

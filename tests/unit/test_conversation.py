@@ -12,11 +12,12 @@ import pytest
 
 from pursersd.central.account import Account, current
 from pursersd.conversation import conversation as module
-from pursersd.conversation.conversation import Conversation, RequestId
+from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.identity import ProcessIdentity, identify
 from pursersd.conversation.lineage import Lineage
 from pursersd.errors import ConfigurationError, Unreachable
 from pursersd.feed.centrals import Centrals
+from pursersd.ids import RequestId
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import resolve
 from pursersd.state.stats import StatsWriter, StatsWriters
@@ -211,7 +212,7 @@ class Acknowledged:
 def answer(talk: Conversation, request: RequestId, acknowledge: Any) -> None:
     """The server gets the request and answers it."""
     talk.requests.begin(request, request, None)
-    talk.acknowledge_when_delivered(request, acknowledge)
+    talk.requests.acknowledge_when_delivered(request, acknowledge)
     talk.requests.end(request, answered=True)
 
 

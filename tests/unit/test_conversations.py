@@ -269,7 +269,7 @@ async def test_its_tasks_end_with_it(us: ProcessIdentity) -> None:
         conversation = scene.open(us)
         await until(lambda: conversation.tasks)
         conversation.requests.begin(1, 1, None)
-        conversation.acknowledge_when_delivered(1, acknowledge)
+        conversation.requests.acknowledge_when_delivered(1, acknowledge)
         conversation.requests.end(1, answered=True)
         conversation.delivered(1)
         await anyio.wait_all_tasks_blocked()

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import JSONRPCNotification
 
-from pursersd.conversation.request_ids import RequestId, RequestIds
+from pursersd.conversation.request_ids import RequestIds
+from pursersd.ids import RequestId
 
 
 def cancel(request: object) -> JSONRPCNotification:

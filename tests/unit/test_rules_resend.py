@@ -16,7 +16,7 @@ from pursersd.errors import (
     Unreachable,
 )
 from pursersd.rules import resend
-from pursersd.rules.resend import PATIENCE, TOOLS, Resend, Step, first_step, next_step, read_only, remaining
+from pursersd.rules.resend import PATIENCE, TOOLS, Resend, Step, first_step, next_step, read_only
 
 READ, WAIT, KEYED, VERIFY, MUTATING = Resend
 REFUSED = Unreachable("refused", sent=False)
@@ -162,13 +162,3 @@ def test_the_target_is_what_a_call_names() -> None:
         "ticket_id": "TK-1"
     }
     assert resend.target("something_else", {"ticket_id": "TK-1"}) == {}
-
-
-@pytest.mark.parametrize(("timeout_s", "age_s", "left"), [(30, 0, 30), (30, 10.5, 19.5), (30, 31, 0), (30, -5, 30)])
-def test_remaining(timeout_s: float, age_s: float, left: float) -> None:
-    assert remaining(timeout_s, age_s) == left
-
-
-@given(st.floats(0, 1e6), st.floats(-1e6, 1e6))
-def test_remaining_is_within_the_wait(timeout_s: float, age_s: float) -> None:
-    assert 0 <= remaining(timeout_s, age_s) <= timeout_s

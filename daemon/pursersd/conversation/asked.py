@@ -8,7 +8,8 @@ import secrets
 
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-RequestId = str | int
+from pursersd.ids import RequestId
+
 Answer = JSONRPCResponse | JSONRPCError
 
 

@@ -20,10 +20,10 @@ from pursersd.conversation.requests import Requests
 from pursersd.conversation.witness import Witness
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
-from pursersd.rules.backlog import SyntheticGuard
+from pursersd.ids import RequestId
 from pursersd.rules.capabilities import frozen
 from pursersd.rules.denials import Denials
-from pursersd.rules.suppression import Suppression
+from pursersd.rules.suppression import Suppression, SyntheticGuard
 from pursersd.seats.holder import Holder
 from pursersd.seats.seat import Seat, SeatRequest, Source
 from pursersd.settings import DEFAULT_NAME, Settings
@@ -36,8 +36,6 @@ from pursersd.waits.watched import Watched
 from pursersd.windows import Windows
 
 log = logging.getLogger(__name__)
-
-RequestId = str | int
 
 
 class Conversation:
@@ -320,14 +318,6 @@ class Conversation:
         return central, seat
 
     # --- delivery ---------------------------------------------------------------------------------------------------
-
-    def take_age(self, request: RequestId) -> float:
-        """Seconds that this request was pending before its link came back; 0 for a new one."""
-        return self.requests.age_s(request) or 0.0
-
-    def acknowledge_when_delivered(self, request: RequestId, acknowledge: Callable[[], Awaitable[None]]) -> None:
-        """Run `acknowledge` once the shim says that the host has the answer to `request` (RB-DEL)."""
-        self.requests.acknowledge_when_delivered(request, acknowledge)
 
     def delivered(self, request: RequestId) -> None:
         """The shim wrote the answer to the host's `request` to the host."""

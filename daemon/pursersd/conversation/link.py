@@ -17,9 +17,10 @@ from pydantic import ValidationError
 from pursers_shim import wire
 from pursersd.conversation import bounds
 from pursersd.conversation.asked import Asked
-from pursersd.conversation.conversation import Conversation, RequestId
+from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.outlet import Outlet, Stalled
 from pursersd.conversation.request_ids import RequestIds
+from pursersd.ids import RequestId
 from pursersd.rules.windows import LW_ELICIT, LW_LINK
 
 log = logging.getLogger(__name__)

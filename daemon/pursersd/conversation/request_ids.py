@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mcp_types import JSONRPCNotification
 
-RequestId = str | int
+from pursersd.ids import RequestId
 
 
 def _folded(request: RequestId) -> RequestId:

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-RequestId = str | int
+from pursersd.ids import RequestId
+
 Acknowledge = Callable[[], Awaitable[None]]
 
 REMEMBERED = 1000
@@ -80,10 +81,13 @@ class Requests:
         """The host wants no answer: what is due for it must not happen."""
         self._undelivered.pop(host, None)
 
-    def age_s(self, own: RequestId) -> float | None:
-        """Seconds that it was pending when its link came back; None for one that was never sent before."""
-        request = self._running.get(own)
-        return request.age_s if request is not None else None
+    def was_sent_before(self, own: RequestId) -> bool:
+        """Whether an earlier daemon, or this one on an earlier link, had it and may have carried it out."""
+        return self._age_s(own) is not None
+
+    def age_s(self, own: RequestId) -> float:
+        """Seconds that it was pending before its link came back; 0 for one that was never sent before."""
+        return self._age_s(own) or 0.0
 
     def name(self, own: RequestId) -> tuple[RequestId, int]:
         """What it is called over all links: the host's id, and how many requests had the same id before it."""
@@ -91,13 +95,17 @@ class Requests:
         return request.host, request.nth
 
     def acknowledge_when_delivered(self, own: RequestId, acknowledge: Acknowledge) -> None:
-        """Remember what is due once the shim says that the host has the answer."""
+        """Remember what is due once the shim says that the host has the answer (RB-DEL)."""
         if own in self._running:
             self._running[own].acknowledge = acknowledge
 
     def take_due(self, host: RequestId) -> Acknowledge | None:
         """The host has the answer to the request with this id of its own: what is due now, if anything."""
         return self._undelivered.pop(host, None)
+
+    def _age_s(self, own: RequestId) -> float | None:
+        request = self._running.get(own)
+        return request.age_s if request is not None else None
 
 
 def _shorten(entries: OrderedDict[RequestId, Acknowledge | None] | OrderedDict[RequestId, int]) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import select
-from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -57,6 +56,3 @@ async def _kqueue_wait(process: ProcessIdentity) -> bool:
         return True
     finally:
         queue.close()
-
-
-_Waiter = Callable[[ProcessIdentity], Awaitable[bool]]

@@ -9,9 +9,7 @@ from pursersd.rules.continuation import continuation
 from pursersd.rules.events import BACKLOG_SCAN, OFFER_RECONCILIATION, OFFERED, TICKET_BACKLOG, View, text, ticket_of
 from pursersd.rules.offers import described, is_live, offer_to
 from pursersd.rules.relevance import Watcher, is_relevant_ticket
-from pursersd.rules.suppression import Fingerprint, Suppression, SyntheticGuard, fingerprint
-
-__all__ = ["STATUS", "Suppression", "SyntheticGuard", "backlog_events", "fingerprint", "offer_events"]
+from pursersd.rules.suppression import Fingerprint, fingerprint
 
 STATUS: Mapping[View, str] = {"claimable": "open", "submitted": "submitted"}
 """The status of a ticket that waits for someone, by view."""

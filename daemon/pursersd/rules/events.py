@@ -3,7 +3,7 @@
 Events and tickets are Central's JSON objects. They come from outside, so each field is read with a check of its type.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 Json = dict[str, object]
@@ -107,11 +107,6 @@ def seq_of(event: Mapping[str, object]) -> int | None:
 def is_synthetic(event: Mapping[str, object]) -> bool:
     """Whether the event is a cue made from ticket state and not from the journal."""
     return event.get("source") in SYNTHETIC_SOURCES and seq_of(event) is None
-
-
-def by_ticket(tickets: Sequence[Mapping[str, object]]) -> dict[str, Mapping[str, object]]:
-    """Ticket rows by their id."""
-    return {ticket_id: ticket for ticket in tickets if (ticket_id := ticket_of(ticket)) is not None}
 
 
 def fits(event: Mapping[str, object], view: View) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pursersd.errors import ArgumentError
+from pursersd.rules.events import text
 from pursersd.rules.human_question import ACTIONS, DISPOSITIONS, Question
 
 CLOCKS = 5.0
@@ -56,7 +57,7 @@ def given(value: Mapping[str, Any]) -> Given:
     if content is not None and not isinstance(content, dict):
         raise ArgumentError("answer.content must be an object")
     answer = Answer(action, _disposition(action, value.get("disposition")), content or None)
-    return Given(ticket_id, answer, _text(value.get("board_id")), _text(value.get("request_id")))
+    return Given(ticket_id, answer, text(value.get("board_id")), text(value.get("request_id")))
 
 
 def response(value: object, disposition_field: str) -> Answer | None:
@@ -94,7 +95,3 @@ def _disposition(action: object, value: object) -> str:
     if isinstance(value, str) and value in DISPOSITIONS:
         return value
     return "reopen" if action == "accept" else "park"
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

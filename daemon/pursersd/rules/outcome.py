@@ -6,9 +6,7 @@ from typing import Literal
 from pursersd.rules.arguments import Cursor
 from pursersd.rules.compaction import Compacted
 from pursersd.rules.events import BACKLOG_SCAN, OFFER_MADE, kind_of, ticket_of
-from pursersd.rules.failures import join_failure_text, understood
-
-__all__ = ["join_failure_text", "merge", "reason_for", "scan_reason", "wait_error", "wait_result"]
+from pursersd.rules.failures import understood
 
 Boards = Sequence[str] | Literal["registry"] | None
 

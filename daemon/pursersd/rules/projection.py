@@ -13,7 +13,6 @@ from pursersd.rules.relevance import Watcher, needs_ticket
 PAGE = 500
 """Tickets per page, and ids per request, that Central allows."""
 
-TIMEOUT = "ticket_projection_timeout"
 FAILED = "ticket_projection_failed"
 KEY_FILTER_UNAVAILABLE = "ticket_projection_key_filter_unavailable"
 CURSOR_STALLED = "ticket_projection_cursor_stalled"
@@ -107,10 +106,6 @@ class Listing:
             self._end(TRUNCATED, total_matching=self._total)
         else:
             self.wanted = False
-
-    def timed_out(self) -> None:
-        """The time of the wait was over before the next page came."""
-        self._end(TIMEOUT)
 
     def failed(self, detail: str) -> None:
         """Central refused the next page."""

@@ -25,8 +25,6 @@ from pursersd.rules.events import (
 )
 from pursersd.rules.offers import described, offer_to
 
-__all__ = ["Watcher", "ends", "is_past", "is_relevant_ticket", "judge", "needs_ticket"]
-
 
 @dataclass(frozen=True, slots=True)
 class Watcher:

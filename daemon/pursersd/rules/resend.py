@@ -113,11 +113,6 @@ def read_only(name: str) -> bool:
     return tool(name).resend in (Resend.READ, Resend.WAIT)
 
 
-def remaining(timeout_s: float, age_s: float) -> float:
-    """Seconds that are left of a wait whose request is `age_s` old; never negative, never more than it began with."""
-    return max(0.0, timeout_s - max(0.0, age_s))
-
-
 class Step(Enum):
     """What to do next with a request to Central."""
 

@@ -3,8 +3,6 @@
 from pursersd.errors import WaitPolicyError
 from pursersd.rules.events import View
 
-__all__ = ["View", "choose"]
-
 
 def choose(wait_for: str, role: str | None) -> View:
     """The view of a checked `wait_for` for a seat whose role Central confirmed as `role`.

@@ -52,10 +52,10 @@ async def a2a_wait(
     began = time.monotonic()
     with conversation.waiting(), cycle_of(account):
         caller = caller_of(conversation, ctx.report_progress)
-        waited = await engine.wait(caller, checked, age_s=conversation.take_age(request))
+        waited = await engine.wait(caller, checked, age_s=conversation.requests.age_s(request))
     if account is not None and waited.past_setup:
         account.returned(waited.result)
     conversation.witness.answered(conversation, "a2a_wait", waited.result, began=began, cued_at=waited.cued_at)
     if waited.acknowledge is not None:
-        conversation.acknowledge_when_delivered(request, waited.acknowledge)
+        conversation.requests.acknowledge_when_delivered(request, waited.acknowledge)
     return waited.result

@@ -17,8 +17,9 @@ from mcp_types import CallToolResult, TextContent
 
 from pursers_shim import wire
 from pursersd.central.pool import Pool
-from pursersd.conversation.conversation import Conversation, RequestId
+from pursersd.conversation.conversation import Conversation
 from pursersd.errors import CentralError, OutcomeUnknown
+from pursersd.ids import RequestId
 from pursersd.rules import resend
 from pursersd.rules.backoff import delays
 from pursersd.rules.resend import PATIENCE, Resend, Step
@@ -52,8 +53,13 @@ class Call:
             request,
             str(params.get("name", "")),
             params.get("arguments") or {},
-            conversation.requests.age_s(request) is not None,
+            conversation.requests.was_sent_before(request),
         )
+
+    @property
+    def age_s(self) -> float:
+        """Seconds that it had been pending before it came again; 0 for one that was never sent before."""
+        return self.conversation.requests.age_s(self.request)
 
     @property
     def resend(self) -> Resend:

@@ -50,7 +50,7 @@ async def _listen(
     bus: SubscriptionBus = conversation.following.bus
     if uris:
         conversation.following.begin()
-        was_open_before = ctx.request_id is not None and conversation.requests.age_s(ctx.request_id) is not None
+        was_open_before = ctx.request_id is not None and conversation.requests.was_sent_before(ctx.request_id)
         bus = _Resumed(bus, uris) if was_open_before else bus
     return await ListenHandler(bus)(ctx, params)
 

@@ -116,7 +116,7 @@ async def _find(central: Central, target: Target) -> tuple[dict[str, Any], Quest
 
 def _earlier(call: Call, central: Central, seat: Seat, ticket: dict[str, Any], found: Question) -> _Already:
     """What became of the question after this call was made and before it came again."""
-    since = central.pool.central_time - call.conversation.take_age(call.request)
+    since = central.pool.central_time - call.age_s
     answer = recorded(found, ticket.get("status"), seat.principal_id, since=since)
     if answer is None:
         raise _not_found(found.target)

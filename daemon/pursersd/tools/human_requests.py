@@ -196,7 +196,7 @@ class _Outcomes:
         self, call: Call, central: Central, seat: Seat, listed: Listed, before: Sequence[Target]
     ) -> None:
         """Note what became of these questions, which were put before this call came again; what is listed will be put again."""
-        since = central.pool.central_time - call.conversation.take_age(call.request)
+        since = central.pool.central_time - call.age_s
         again = {found.target for found in listed.questions}
         for target in [target for target in before if target not in again]:
             try:

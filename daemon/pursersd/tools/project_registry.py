@@ -12,7 +12,6 @@ from pursersd.rules import registry
 from pursersd.rules.failures import join_failure_text
 from pursersd.tools.call import Call
 
-STATE_KEY = "project_registry"
 NO_KEY = "state key not found"
 
 

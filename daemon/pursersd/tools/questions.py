@@ -171,7 +171,7 @@ async def _wait(ctx: Ctx, subject_at: Callable[[Central], Subject], since_seq: i
                 since_seq,
                 timeout_s,
                 progress,
-                age_s=conversation.take_age(call.request),
+                age_s=conversation.requests.age_s(call.request),
             )
     except (NotAllowed, ArgumentError) as error:
         raise ToolError(str(error)) from error

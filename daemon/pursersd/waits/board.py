@@ -18,6 +18,7 @@ from pursersd.rules import projection as rules
 from pursersd.rules.awards import is_for_one
 from pursersd.rules.events import ticket_of
 from pursersd.rules.relevance import Watcher
+from pursersd.rules.suppression import Suppression, SyntheticGuard, fingerprint
 from pursersd.rules.windows import LW_COMPACT, LW_RESYNC, resync_warning
 from pursersd.waits.projection import Projection, Ticket, Tickets
 from pursersd.waits.watched import Watched
@@ -37,8 +38,8 @@ RETRY = 1.0
 class Memory:
     """What one conversation has been shown already, so that open work is not repeated at once (bridge.md §2.6)."""
 
-    suppression: backlog.Suppression
-    guard: backlog.SyntheticGuard
+    suppression: Suppression
+    guard: SyntheticGuard
 
 
 @dataclass(slots=True)
@@ -268,7 +269,7 @@ class BoardWait(Watched):
         return not is_for_one(event) or self._award(ticket)
 
     def _award(self, ticket: Ticket) -> bool:
-        work = (ticket_of(ticket), *backlog.fingerprint(ticket))
+        work = (ticket_of(ticket), *fingerprint(ticket))
         return self.feed.awards.award(self.waiter.seat.uri, work, self.memory)
 
     def _merged(self, relevant: list[Event], projection: Projection) -> list[Event]:
