@@ -202,7 +202,7 @@ def _begin(place: Place, link: socket.socket, deadline: float, request: api.Requ
     """Say hello and send the request; returns where its answers come."""
     reader = _Reader(link)
     hello = {
-        "pursers": "hello",
+        wire.KIND: wire.HELLO,
         "protocol": list(wire.PROTOCOL),
         "role": "control",
         "version": __version__,
@@ -231,9 +231,9 @@ def _result(line: bytes, request: api.Request) -> bytes | None:
 
 
 def _check_greeting(place: Place, greeting: _Greeting) -> None:
-    if greeting.pursers == "welcome":
+    if greeting.pursers == wire.WELCOME:
         return
-    if greeting.pursers != "refuse":
+    if greeting.pursers != wire.REFUSE:
         raise _skew(f"it answered hello with {greeting.pursers!r}")
     pid = dial.daemon_pid(place)
     text = f"pursersd{f' (pid {pid})' if pid else ''} refused: {greeting.text}"

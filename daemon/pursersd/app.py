@@ -6,7 +6,6 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import anyio
 from anyio.abc import SocketListener, TaskGroup, TaskStatus
@@ -14,7 +13,7 @@ from anyio.abc import SocketListener, TaskGroup, TaskStatus
 from pursers_shim import starts, wire
 from pursersd import __version__
 from pursersd import log as logs
-from pursersd.api import Reloaded, Warning, state_folder
+from pursersd.api import Reloaded, StartedBy, Warning, state_folder
 from pursersd.configured import Configured
 from pursersd.control import Control
 from pursersd.conversation.bounds import Limits
@@ -47,8 +46,6 @@ IDLE_LOOK = 5.0
 
 HEALTH_LOOK = 2.0
 """Seconds between two looks at what an operator should know."""
-
-StartedBy = Literal["auto", "user", "service"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import Literal
 
 import anyio
 import msgspec
@@ -20,7 +19,7 @@ from pursersd.configured import Configured
 from pursersd.conversation.reaper import reap
 from pursersd.conversation.registry import Conversations
 from pursersd.descriptors import Descriptors
-from pursersd.errors import ConfigurationError, PursersError
+from pursersd.errors import PursersError
 from pursersd.events import now
 from pursersd.feed.centrals import Centrals
 from pursersd.health import Machine, warnings
@@ -36,6 +35,14 @@ Stop = Callable[[str, bool], None]
 """Begin to leave: reason, and whether to let running calls finish first."""
 
 
+class _Refused(PursersError):
+    """The request cannot be answered; `code` is for programs."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 class Control:
     """Answers pursersctl. Reading requests change nothing."""
 
@@ -48,7 +55,7 @@ class Control:
         epoch: int,
         place: Place,
         log_path: str | None,
-        started_by: Literal["auto", "user", "service"],
+        started_by: api.StartedBy,
         stop: Stop,
         descriptors: Descriptors,
         suspension: Suspension,
@@ -97,67 +104,58 @@ class Control:
                 return
 
     async def _answer(self, request: api.Request) -> api.Reply:
-        match request.verb:
+        try:
+            return api.answer(request.id, await self._result(request.verb, request.params))
+        except msgspec.ValidationError as error:
+            return api.refusal(request.id, "bad_request", f"{request.verb}: {error}")
+        except PursersError as error:
+            return api.refusal(request.id, error.code, str(error))
+
+    async def _result(self, verb: str, params: dict[str, object]) -> msgspec.Struct:
+        """What a request brings. Raises PursersError, and ValidationError for wrong params."""
+        match verb:
             case "ps":
-                result: msgspec.Struct = self.ps()
+                return self.ps()
             case "status":
-                result = self.status()
+                return self.status()
             case "conversation":
-                return self._answer_about_conversation(request)
+                return self._the_conversation(str(params.get("which", "")))
             case "stats":
-                result = self.stats()
+                return self.stats()
             case "metrics":
-                result = self.metrics()
+                return self.metrics()
             case "ping":
-                result = self.status().daemon
+                return self.status().daemon
             case "stop":
-                result = self.stop(
-                    str(request.params.get("reason", "stop")), drain=bool(request.params.get("drain", False))
-                )
+                return self.stop(str(params.get("reason", "stop")), drain=bool(params.get("drain", False)))
             case "ended":
-                result = api.Ended(ended=self._conversations.departures.rows())
+                return api.Ended(ended=self._conversations.departures.rows())
             case "reap":
-                really = request.params.get("yes") is True
-                result = api.Reap(found=reap(self._conversations, really=really), ending=really)
-            case "local":
-                result = self._local.status()
-            case "join" | "doors_changed" | "local_up" | "local_down" | "local_ticket":
-                return await self._answer_or_say_why(request)
+                really = params.get("yes") is True
+                return api.Reap(found=reap(self._conversations, really=really), ending=really)
             case "config":
-                result = self._configured.show()
+                return self._configured.show()
             case "reload":
-                return self._answer_reload(request)
+                return self._reload()
+            case "join":
+                return await self.join(msgspec.convert(params, api.Join))
+            case "doors_changed":
+                return self.doors_changed()
+            case "local":
+                return self._local.status()
+            case "local_up":
+                board = await self._local.up(msgspec.convert(params, api.LocalUp))
+                self.doors_changed()
+                return board
+            case "local_down":
+                gone = await self._local.down(reset=msgspec.convert(params, api.LocalDown).reset)
+                self.doors_changed()
+                return gone
+            case "local_ticket":
+                return await self._local.create_ticket(msgspec.convert(params, api.LocalTicket))
             case other:
                 text = f"This pursersd ({__version__}) does not know {other!r}. Update it, then run: pursersctl restart"
-                return api.Reply(id=request.id, error=api.Failure(code="unknown_verb", text=text))
-        return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(result)))
-
-    async def _answer_or_say_why(self, request: api.Request) -> api.Reply:
-        try:
-            match request.verb:
-                case "join":
-                    result: msgspec.Struct = await self.join(msgspec.convert(request.params, api.Join))
-                case "local_up":
-                    result = await self._local.up(msgspec.convert(request.params, api.LocalUp))
-                    self.doors_changed()
-                case "local_down":
-                    result = await self._local.down(reset=msgspec.convert(request.params, api.LocalDown).reset)
-                    self.doors_changed()
-                case "local_ticket":
-                    result = await self._local.create_ticket(msgspec.convert(request.params, api.LocalTicket))
-                case _:
-                    result = self.doors_changed()
-        except msgspec.ValidationError as error:
-            return api.Reply(id=request.id, error=api.Failure(code="bad_request", text=f"{request.verb}: {error}"))
-        except PursersError as error:
-            return api.Reply(id=request.id, error=api.Failure(code=error.code, text=str(error)))
-        return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(result)))
-
-    def _answer_reload(self, request: api.Request) -> api.Reply:
-        try:
-            return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(self._reload())))
-        except ConfigurationError as error:
-            return api.Reply(id=request.id, error=api.Failure(code=error.code, text=str(error)))
+                raise _Refused("unknown_verb", text)
 
     async def join(self, request: api.Join) -> api.Joined:
         """Take a seat through a door and keep the door; conversations that use its board and role notice."""
@@ -171,19 +169,17 @@ class Control:
         """Look at the stored doors again: somebody has changed them."""
         return api.DoorsNoted(conversations=self._conversations.doors_changed())
 
-    def _answer_about_conversation(self, request: api.Request) -> api.Reply:
-        which = str(request.params.get("which", ""))
+    def _the_conversation(self, which: str) -> api.ConversationStatus:
+        """The one that is meant. Raises _Refused unless that is exactly one."""
         found = self.conversation(which)
         if len(found) == 1:
-            return api.Reply(id=request.id, result=msgspec.Raw(msgspec.json.encode(found[0])))
+            return found[0]
         if not found:
             code, text = "unknown_conversation", f"No conversation is meant by {which!r}."
         else:
             names = ", ".join(sorted(status.row.conversation for status in found))
             code, text = "ambiguous_conversation", f"{which!r} may mean several conversations: {names}."
-        return api.Reply(
-            id=request.id, error=api.Failure(code=code, text=f"{text} Their ids are in: pursersctl ps --json")
-        )
+        raise _Refused(code, f"{text} Their ids are in: pursersctl ps --json")
 
     def conversation(self, which: str) -> list[api.ConversationStatus]:
         """The conversations that `which` may mean, in detail."""
@@ -291,4 +287,4 @@ def _request(line: bytes | wire.LineTooLong) -> api.Request | api.Reply:
             raise msgspec.ValidationError(str(line))
         return msgspec.json.decode(line, type=api.Request)
     except (msgspec.DecodeError, RecursionError) as error:
-        return api.Reply(id=0, error=api.Failure(code="bad_request", text=f"Not a control request: {error}"))
+        return api.refusal(0, "bad_request", f"Not a control request: {error}")

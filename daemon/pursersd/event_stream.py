@@ -38,13 +38,11 @@ async def serve(stream: SocketStream, request: int, events: Events, look: Callab
     """Answer the request for events on this control link until either side has enough of it."""
 
     async def send(event: Event) -> None:
-        reply = api.Reply(id=request, result=msgspec.Raw(msgspec.json.encode(event)))
-        await stream.send(msgspec.json.encode(reply) + b"\n")
+        await stream.send(msgspec.json.encode(api.answer(request, event)) + b"\n")
 
     async def refuse(code: str, text: str) -> None:
         with anyio.move_on_after(FAREWELL):
-            reply = api.Reply(id=request, error=api.Failure(code=code, text=text))
-            await stream.send(msgspec.json.encode(reply) + b"\n")
+            await stream.send(msgspec.json.encode(api.refusal(request, code, text)) + b"\n")
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_until_hung_up, stream, tasks.cancel_scope)

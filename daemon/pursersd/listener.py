@@ -202,7 +202,7 @@ class Listener:
             self._conversations.detached(conversation, epoch)
 
     def _greeting(self, version: int) -> dict[str, object]:
-        return {"pursers": "welcome", "protocol": version, "version": __version__, "daemon_epoch": self._epoch}
+        return {wire.KIND: wire.WELCOME, "protocol": version, "version": __version__, "daemon_epoch": self._epoch}
 
     async def _end_link(self, conversation: Conversation) -> None:
         """Its conversation is over: tell the shim to end, in case it still runs (its host may be dead, its pipe held open)."""

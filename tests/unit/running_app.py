@@ -9,7 +9,8 @@ import anyio
 import psutil
 
 from pursers_shim import paths, wire
-from pursersd.app import App, Options, StartedBy
+from pursersd.api import StartedBy
+from pursersd.app import App, Options
 from pursersd.configured import Configured, config_file
 from pursersd.ownership import take
 from pursersd.supervisor import Supervisor

@@ -12,6 +12,7 @@ from mcp.server.mcpserver import Context
 
 from pursers_shim import starts
 from pursersd import app, clock, suspension
+from pursersd.api import StartedBy
 from pursersd.conversation import link
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
@@ -79,7 +80,7 @@ async def test_an_automatic_daemon_leaves_when_nobody_needs_it() -> None:
 
 
 @pytest.mark.parametrize(("started_by", "idle_exit_s"), [("user", "0.02"), ("service", "0.02"), ("auto", "0")])
-async def test_others_stay(started_by: app.StartedBy, idle_exit_s: str) -> None:
+async def test_others_stay(started_by: StartedBy, idle_exit_s: str) -> None:
     async with running(started_by, {"PURSERSD_IDLE_EXIT_S": idle_exit_s}) as daemon:
         await ready(daemon)
         with anyio.move_on_after(0.1):

@@ -31,6 +31,9 @@ from pursersd.api.schema import SCHEMA as SCHEMA
 
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
+CentralState = Literal["connecting", "ready", "unreachable", "refused"]
+StartedBy = Literal["auto", "user", "service"]
+"""Who started a daemon: a shim or a command that needed one, somebody with `pursersctl start`, the service manager."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -58,6 +61,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: msgspec.Raw = msgspec.Raw()
     """The JSON of the verb's struct, empty when there is an error. (msgspec decodes no union that contains a Raw.)"""
     error: Failure | None = None
+
+
+def answer(request: int, result: msgspec.Struct) -> Reply:
+    """The Reply that brings a result."""
+    return Reply(id=request, result=msgspec.Raw(msgspec.json.encode(result)))
+
+
+def refusal(request: int, code: str, text: str) -> Reply:
+    """The Reply that says why there is none."""
+    return Reply(id=request, error=Failure(code=code, text=text))
 
 
 class LeaseRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +257,7 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of a private instance (PURSERSD_HOME), None for the user's one daemon."""
     socket: str
     log: str | None
-    started_by: Literal["auto", "user", "service"]
+    started_by: StartedBy
     rss_bytes: int
     descriptors: int = 0
     """File descriptors in use."""
@@ -262,7 +275,7 @@ class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     credential: str
     """Key id of the token, or its short fingerprint; never the token."""
-    state: Literal["connecting", "ready", "unreachable", "refused"]
+    state: CentralState
     detail: str | None
     """What is wrong: why it is not ready, or why it gives no stream."""
     call_connections: int

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from pursersd.api.schema import SCHEMA
+
 
 class ConfigRow(msgspec.Struct, frozen=True, kw_only=True):
     """One key."""
@@ -31,7 +33,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with the file as it is now."""
     notes: list[str]
     """Variables that are ignored."""
-    schema: int = 1
+    schema: int = SCHEMA
 
 
 class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,4 +51,4 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     exists: bool
     changes: list[ConfigChange]
-    schema: int = 1
+    schema: int = SCHEMA

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from pursersd.api import SCHEMA, CentralStatus, SeatRow, State, Warning
+from pursersd.api import SCHEMA, CentralState, CentralStatus, SeatRow, State, Warning
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="snapshot"):
@@ -103,9 +103,9 @@ class CentralChanged(msgspec.Struct, frozen=True, kw_only=True, tag_field="event
     at: str
     url: str
     credential: str
-    state: Literal["connecting", "ready", "unreachable", "refused", "closed"]
+    state: CentralState | Literal["closed"]
     """`closed`: nobody uses it any more."""
-    before: Literal["connecting", "ready", "unreachable", "refused"] | None
+    before: CentralState | None
     """None for one that is new."""
     detail: str | None
 

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from pursersd.api.schema import SCHEMA
+
 
 class LatencyRow(msgspec.Struct, frozen=True, kw_only=True):
     """How long one kind of thing took, since the daemon began."""
@@ -28,7 +30,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     """OpenMetrics text; docs/metrics.md lists the names."""
-    schema: int = 1
+    schema: int = SCHEMA
 
 
 DOWN = """\

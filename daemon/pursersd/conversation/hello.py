@@ -58,7 +58,7 @@ class Refused(PursersError):
 
     def line(self) -> bytes:
         """The answer that says so."""
-        return wire.encode({"pursers": "refuse", "code": self.code, "text": str(self), "retryable": self.retryable})
+        return wire.encode({wire.KIND: wire.REFUSE, "code": self.code, "text": str(self), "retryable": self.retryable})
 
 
 def parse(line: bytes) -> tuple[Hello, int]:

@@ -5,12 +5,11 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from pursersd.api import CentralStatus
+from pursersd.api import CentralState, CentralStatus
 from pursersd.central.client import Admit, freely
 from pursersd.central.pool import Pool, PoolKey
 from pursersd.errors import CentralError, Forbidden, Unauthenticated
@@ -78,7 +77,7 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 
-def _state(error: Exception | None, used: bool) -> Literal["connecting", "ready", "unreachable", "refused"]:
+def _state(error: Exception | None, used: bool) -> CentralState:
     if isinstance(error, (Unauthenticated, Forbidden)):
         return "refused"
     if error is not None:
