@@ -21,6 +21,7 @@ from pursersd.conversation.identity import behind, identify
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
+from pursersd.conversation.surroundings import Surroundings
 from pursersd.descriptors import Descriptors
 from pursersd.fence import Fence
 from pursersd.log import concerning
@@ -160,23 +161,7 @@ class Listener:
             raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
         host, wrappers = behind(hello.ppid, hello.parent_started)
         lineage = Lineage(shim, host, hello.cwd, hello.version, wrappers)
-        doors = self._doors(hello.env, hello.cwd)
-        read_file = _reader(hello.cwd)
-        resume = hello.resume
-        conversation = self._conversations.open(
-            lineage,
-            lambda: resolve(hello.env, read_file, doors.load),  # a partial would show the environment
-            resume.conversation if resume else None,
-            resume.link_epoch if resume else 0,
-            doors,
-            self._stats.of(hello.env, hello.cwd),
-            resume.idle_s if resume else None,
-            lambda board: self._digests.of(hello.env, hello.cwd, board),
-            Keyring(keys_path(hello.env, str(doors.folder), hello.cwd)),
-        )
-        if resume:
-            conversation.kept = resume.kept | conversation.kept
-        conversation.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
+        conversation = self._conversations.open(lineage, self._surroundings(hello), hello.resume)
         epoch = conversation.attach()
         link = Link(stream, lines, conversation, epoch, self._limits)
         earlier = self._links.get(conversation.id)
@@ -200,6 +185,17 @@ class Listener:
             if self._links.get(conversation.id) is link:
                 del self._links[conversation.id]
             self._conversations.detached(conversation, epoch)
+
+    def _surroundings(self, hello: Hello) -> Surroundings:
+        doors = self._doors(hello.env, hello.cwd)
+        read_file = _reader(hello.cwd)
+        return Surroundings(
+            resolve=lambda: resolve(hello.env, read_file, doors.load),  # a partial would show the environment
+            doors=doors,
+            stats=self._stats.of(hello.env, hello.cwd),
+            digests=lambda board: self._digests.of(hello.env, hello.cwd, board),
+            keyring=Keyring(keys_path(hello.env, str(doors.folder), hello.cwd)),
+        )
 
     def _greeting(self, version: int) -> dict[str, object]:
         return {wire.KIND: wire.WELCOME, "protocol": version, "version": __version__, "daemon_epoch": self._epoch}

@@ -15,6 +15,7 @@ from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.identity import identify
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.link import Link
+from pursersd.conversation.surroundings import Surroundings
 from pursersd.feed.centrals import Centrals
 from pursersd.rules.resend import Resend, Tool
 from pursersd.settings import resolve
@@ -114,7 +115,9 @@ class Calls:
 def conversation() -> Conversation:
     us = identify(os.getpid(), None)
     assert us is not None
-    return Conversation("c-1", Lineage(us, None, "/", "1"), resolve({}, lambda path: ""), Centrals())
+    return Conversation(
+        "c-1", Lineage(us, None, "/", "1"), Surroundings(lambda: resolve({}, lambda path: "")), Centrals()
+    )
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from pursersd.conversation import conversation as module
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.identity import ProcessIdentity, identify
 from pursersd.conversation.lineage import Lineage
+from pursersd.conversation.surroundings import Surroundings
 from pursersd.errors import ConfigurationError, Unreachable
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import RequestId
@@ -56,9 +57,8 @@ def conversation(stats: StatsWriter | None = None, **environ: str) -> Conversati
     return Conversation(
         "c-1",
         Lineage(us, ProcessIdentity(7, 7.0), "/cwd", "1.2"),
-        resolve(environ, no_files),
+        Surroundings(lambda: resolve(environ, no_files), stats=stats),
         Centrals(),
-        stats=stats,
     )
 
 

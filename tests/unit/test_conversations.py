@@ -15,10 +15,12 @@ from pursersd.central.pool import PoolKey
 from pursersd.conversation import registry
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.departures import KEPT
+from pursersd.conversation.hello import Resume
 from pursersd.conversation.identity import ProcessIdentity, identify
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.reaper import REAPED, reap
 from pursersd.conversation.registry import Conversations
+from pursersd.conversation.surroundings import Surroundings
 from pursersd.feed.centrals import Centrals
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import resolve
@@ -68,7 +70,8 @@ class Scene:
         epoch: int = 0,
     ) -> Conversation:
         settings = resolve({"ONBOARD_CENTRAL_TOKEN": "token-a"}, lambda path: "")
-        opened = self.all.open(Lineage(shim, host, "/", "1"), lambda: settings, resume, epoch)
+        told = Resume(conversation=resume, link_epoch=epoch, idle_s=None) if resume else None
+        opened = self.all.open(Lineage(shim, host, "/", "1"), Surroundings(lambda: settings), told)
         self.pools.users.add(opened.id)
         return opened
 

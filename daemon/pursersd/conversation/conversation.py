@@ -17,6 +17,7 @@ from pursersd.conversation.following import Following
 from pursersd.conversation.lanes import Lanes
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.requests import Requests
+from pursersd.conversation.surroundings import Surroundings
 from pursersd.conversation.witness import Witness
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
@@ -27,10 +28,6 @@ from pursersd.rules.suppression import Suppression, SyntheticGuard
 from pursersd.seats.holder import Holder
 from pursersd.seats.seat import Seat, SeatRequest, Source
 from pursersd.settings import DEFAULT_NAME, Settings
-from pursersd.state.digests import DigestFile
-from pursersd.state.doors import Doors
-from pursersd.state.keyring import Keyring
-from pursersd.state.stats import StatsWriter
 from pursersd.waits.board import Memory
 from pursersd.waits.watched import Watched
 from pursersd.windows import Windows
@@ -45,21 +42,18 @@ class Conversation:
         self,
         conversation_id: str,
         lineage: Lineage,
-        settings: Settings,
+        surroundings: Surroundings,
         centrals: Centrals,
         *,
-        resolve: Callable[[], Settings] | None = None,
-        doors: Doors | None = None,
         name: Callable[["Conversation"], Awaitable[str | None]] | None = None,
-        stats: StatsWriter | None = None,
-        digests: Callable[[str], DigestFile] | None = None,
         witness: Witness | None = None,
-        keyring: Keyring | None = None,
     ) -> None:
+        """`name` finds the name that it needs when its settings have none."""
+        settings = surroundings.resolve()
         self.id = conversation_id
         self.lineage = lineage
         self.witness = witness or Witness()
-        self.configuration = Configuration(settings, resolve or (lambda: settings), doors)
+        self.configuration = Configuration(settings, surroundings.resolve, surroundings.doors)
         self._name = name or _no_name
         self._given_name: str | None = None
         """The name that was found for it when it needed one."""
@@ -80,14 +74,13 @@ class Conversation:
         """What the keeping of leases knows of it."""
         self.kept: dict[str, object] = {}
         """What its shim remembers for it over the end of this daemon."""
-        self.following = Following(self, digests)
+        self.following = Following(self, surroundings.digests)
         self.cut_reason: str | None = None
         """Why the daemon gave its last link up; None while it has one, or lost it otherwise."""
         self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
         self._centrals = centrals
-        self._stats = stats
-        """Where its calls are counted; None: nowhere."""
-        self.keyring = keyring or Keyring("")
+        self._stats = surroundings.stats
+        self.keyring = surroundings.keyring
         self._seat: Seat | None = None
         self._seats: dict[str, Seat] = {}
         """Every seat that it took, by URI."""

@@ -13,10 +13,12 @@ from pursersd.api import ConversationStatus, SeatRow
 from pursersd.api.events import Came, Went
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.departures import Departures
+from pursersd.conversation.hello import Resume
 from pursersd.conversation.identity import ProcessIdentity
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.naming import Applicant, Naming
 from pursersd.conversation.recovery import find_leases
+from pursersd.conversation.surroundings import Surroundings
 from pursersd.conversation.watchdog import wait_for_end
 from pursersd.conversation.witness import Witness
 from pursersd.events import Events
@@ -27,12 +29,8 @@ from pursersd.rules.configuration import DEFAULTS
 from pursersd.rules.door import Door
 from pursersd.rules.names import Place
 from pursersd.rules.windows import LW_STDIO
-from pursersd.settings import Settings
-from pursersd.state.digests import DigestFile
 from pursersd.state.doors import Doors
-from pursersd.state.keyring import Keyring
 from pursersd.state.names import Names
-from pursersd.state.stats import StatsWriter
 from pursersd.timings import Timings
 
 log = logging.getLogger(__name__)
@@ -73,51 +71,41 @@ class Conversations:
             task_status.started()
             await anyio.sleep_forever()
 
-    def open(
-        self,
-        lineage: Lineage,
-        resolve: Callable[[], Settings],
-        resume: str | None,
-        epoch: int,
-        doors: Doors | None = None,
-        stats: StatsWriter | None = None,
-        idle_s: float | None = None,
-        digests: Callable[[str], DigestFile] | None = None,
-        keyring: Keyring | None = None,
-    ) -> Conversation:
+    def open(self, lineage: Lineage, surroundings: Surroundings, resume: Resume | None) -> Conversation:
         """The conversation of a shim that said hello: the one it names, if it is that very shim's, else a new one.
 
-        `resolve` gives the settings that its environment means at that moment, `doors` are those that it looks at; its calls
-        are counted in `stats`, `digests` gives the file with its record, and its questions are sealed with `keyring`. After a
-        daemon's death nobody here knows the id; the shim's word is taken, with its epoch as the high-water mark. `idle_s` is how
-        long the model of a conversation that resumes has been silent, by its shim; None if it never spoke.
+        `resume` is what a shim knows of its earlier link. After a daemon's death nobody here knows the id; the shim's word is
+        taken, with its epoch as the high-water mark.
         """
-        known = self._all.get(resume) if resume else None
-        if known is not None and known.lineage.shim == lineage.shim and not known.ended.is_set():
-            return known
-        name = resume if resume and known is None else new_conversation_id()
-        settings = resolve()
+        named = resume.conversation if resume else ""
+        known = self._all.get(named)
+        if known is None or known.lineage.shim != lineage.shim or known.ended.is_set():
+            name = named if named and known is None else new_conversation_id()
+            known = self._begin(name, lineage, surroundings, resume)
+        if resume:
+            known.kept = resume.kept | known.kept
+        known.resumed_ages = {pending.id: pending.age_s for pending in resume.pending} if resume else {}
+        return known
+
+    def _begin(self, name: str, lineage: Lineage, surroundings: Surroundings, resume: Resume | None) -> Conversation:
         conversation = self._all[name] = Conversation(
             name,
             lineage,
-            settings,
+            surroundings,
             self._centrals,
-            resolve=resolve,
-            doors=doors,
-            name=partial(self._name, doors),
-            stats=stats,
-            digests=digests,
+            name=partial(self._name, surroundings.doors),
             witness=Witness(self.timings, self.events),
-            keyring=keyring,
         )
-        conversation.link_epoch = epoch if resume else 0
         assert self._tasks is not None, "Conversations.run() is not running"
-        if idle_s is not None:
-            conversation.holder.resumed(max(0.0, idle_s))
+        has_spoken = resume is not None and resume.idle_s is not None
+        if resume and resume.conversation:
+            conversation.link_epoch = resume.link_epoch
+        if resume and resume.idle_s is not None:
+            conversation.holder.resumed(max(0.0, resume.idle_s))
         with concerning(name):
-            self._tasks.start_soon(self._live, conversation, idle_s is not None)
+            self._tasks.start_soon(self._live, conversation, has_spoken)
         log.info("%s began: host %s, shim %s", name, lineage.host, lineage.shim)
-        for note in settings.notes:
+        for note in conversation.settings.notes:
             log.info("%s: %s", name, note)
         self.events.tell(lambda at: Came(at=at, row=conversation.row(0)))
         return conversation
