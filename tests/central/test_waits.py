@@ -193,6 +193,25 @@ async def test_looking_for_open_work_costs_nothing_while_nothing_happens(
             assert proxy.count(None, before) == 0, proxy.names(before)
 
 
+async def test_work_that_a_scan_finds_before_its_event_is_told_by_the_event_alone(
+    central: Central, proxy: Proxy, board: str
+) -> None:
+    """It would be told twice: as open work now, and from the journal by the next call."""
+    environ = {"PURSERS_BACKLOG_SCAN_INTERVAL_S": "0.1"}
+    async with waiting(proxy.url, central.worker("ann", board), board, environ=environ) as ann:
+        head = await ann.caught_up()
+        async with blocking(ann, head) as results:
+            before = proxy.mark()
+            proxy.hold("board_catchup")
+            ticket = await make(central, board, "new")
+            await eventually(lambda: proxy.count("ticket_list", before))
+            await eventually(lambda: ann.boards[0].scans_again)
+            proxy.release("board_catchup")
+        (event,) = results[0]["events"]
+        assert (event["kind"], event["ticket_id"]) == ("ticket_created", ticket)
+        assert tickets(await ann.wait(results[0]["new_seq"], 1)) == []
+
+
 # --- time -------------------------------------------------------------------------------------------------------------
 
 

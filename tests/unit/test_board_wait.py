@@ -34,8 +34,18 @@ class Tickets:
         self.held: set[str] = set()
         self.errors: dict[str, list[CentralError]] = {}
         self.asked: list[str] = []
+        self.open: list[str] = []
+        """What a listing tells."""
+        self.head = 0
+        """Where the journal ended at the listing."""
+        self.fields: dict[str, Any] = {}
+        """What else the listed tickets have."""
 
     async def read(self, tool: str, arguments: Mapping[str, Any], *, at_least: int, live: bool) -> dict[str, Any]:
+        if tool == "ticket_list":
+            self.asked.append("all")
+            rows = [{"ticket_id": t, "status": "open", "updated_at": "now", **self.fields} for t in self.open]
+            return {"tickets": rows, "total_matching": len(rows), "latest_seq": self.head}
         ticket = arguments["ticket_id"]
         self.asked.append(ticket)
         if ticket in self.held:
@@ -58,9 +68,15 @@ class Scene:
             awards=Awards(),
             nudge=lambda: None,
             reachable=anyio.lowlevel.checkpoint,
+            central_time=0.0,
         )
-        self.wait = BoardWait(
-            feed=cast("BoardFeed", feed),
+        self.feed = cast("BoardFeed", feed)
+        self.wait = self.another()
+
+    def another(self) -> BoardWait:
+        """The wait of one more conversation on the seat."""
+        return BoardWait(
+            feed=self.feed,
             waiter=self.waiter,
             watcher=Watcher(BOARD, ANN.agent_id, "ann", ANN.principal_id, "claimable"),
             memory=Memory(Suppression(), SyntheticGuard()),
@@ -166,3 +182,57 @@ async def test_a_cursor_is_only_known_when_something_was_read(scene: Scene) -> N
     scene.wait.entered = True
     scene.wait.cursor = 4
     assert scene.wait.reached == 4
+
+
+# --- scans --------------------------------------------------------------------------------------------------------------
+
+
+async def scan(wait: BoardWait) -> list[str]:
+    return [str(event["ticket_id"]) for event in await wait.scan()]
+
+
+async def test_the_journal_has_the_first_word_on_new_work(scene: Scene) -> None:
+    """Who was told of it by the scan would be told again by its event, in the next call."""
+    scene.tickets.open, scene.tickets.head = ["T1"], 1
+    assert await scan(scene.wait) == []
+    assert scene.wait.scans_again
+    assert scene.waiter.marks  # so that it is read for
+    scene.page(1, "T1")
+    assert await scene.take() == ["T1"]
+
+
+async def test_what_the_journal_does_not_tell_of_is_told_when_it_was_read(scene: Scene) -> None:
+    scene.tickets.open, scene.tickets.head = ["T1"], 1
+    for _ in range(module.SETTLE + 2):  # as long as it takes
+        assert await scan(scene.wait) == []
+    scene.page(1)
+    assert await scene.take() == []
+    assert await scan(scene.wait) == ["T1"]
+    assert not scene.wait.scans_again
+
+
+async def test_a_board_that_never_rests_hides_no_work(scene: Scene) -> None:
+    scene.tickets.open = ["T1"]
+    for cursor in range(1, module.SETTLE + 1):
+        scene.tickets.head = cursor
+        assert await scan(scene.wait) == []
+        scene.page(cursor)
+        assert await scene.take() == []
+    scene.tickets.head += 1
+    assert await scan(scene.wait) == ["T1"]
+
+
+async def test_nothing_is_read_for_a_scan_without_news(scene: Scene) -> None:
+    scene.tickets.head = 1
+    assert await scan(scene.wait) == []
+    assert not scene.wait.scans_again
+    assert not scene.waiter.marks
+
+
+async def test_the_last_look_at_the_offers_leaves_out_those_that_woke_a_sibling(scene: Scene) -> None:
+    offer = {"agent_id": ANN.agent_id, "expires_at_epoch": 100}
+    scene.tickets.open, scene.tickets.fields = ["T1"], {"dispatch_state": {}, "work_offer": offer}
+    sibling = scene.another()
+    assert [event["ticket_id"] for event in await scene.wait.offers()] == ["T1"]
+    assert await sibling.offers() == []
+    assert [event["ticket_id"] for event in await scene.wait.offers()] == ["T1"]

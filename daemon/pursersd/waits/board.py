@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 Event = dict[str, object]
 
 SETTLE = 3
-"""How often an entry reads on because the board changed while it looked."""
+"""How often an entry or a scan reads on because the board changed while it looked."""
 
 RETRY = 1.0
 """Seconds until an event is judged again whose ticket Central could not tell."""
@@ -77,6 +77,8 @@ class BoardWait(Watched):
     """When the cue came that ended the wait on this board (monotonic); None when it was no cue."""
     is_dispatched: bool = False
     """Whether Central hands out the work of this board by offers, as far as its tickets told."""
+    _put_off: set[int] = field(default_factory=set)
+    """The cursors at which a scan found work that the journal may tell of, too, and was put off for it."""
     _unjudged: list[Page] = field(default_factory=list)
     _tickets_told: dict[str, Ticket] = field(default_factory=dict)
     """The tickets behind the journal events that concern the caller."""
@@ -90,6 +92,11 @@ class BoardWait(Watched):
     def has_arrived(self) -> bool:
         """Whether there is something to take."""
         return bool(self._unjudged) or self.waiter.has_arrived
+
+    @property
+    def scans_again(self) -> bool:
+        """Whether a scan was put off until what was written is read."""
+        return bool(self._put_off)
 
     async def enter(self) -> list[Event]:
         """Read the history after the caller's cursor and the open work; returns what concerns the caller.
@@ -138,14 +145,29 @@ class BoardWait(Watched):
         return []
 
     async def scan(self) -> list[Event]:
-        """Look at the open work again; costs no request while nothing happened on the board."""
+        """Look at the open work again; costs no request while nothing happened on the board.
+
+        The journal has the first word on work that is newer than what was read of it: the caller would hear of it twice
+        otherwise, now as open work and next time from the journal. Then it `scans_again`, and what was written is on its way.
+        """
         projection = await self._active()
-        return [cue for cue in self._backlog(projection) if self._wakes(cue, projection.tickets[str(cue["ticket_id"])])]
+        cues = self._backlog(projection)
+        if cues and projection.latest_seq > self.cursor and len(self._put_off | {self.cursor}) <= SETTLE:
+            self._put_off.add(self.cursor)
+            self.waiter.mark("gap")
+            self.feed.nudge()
+            return []
+        self._put_off.clear()
+        return [cue for cue in cues if self._wakes(cue, projection.tickets[str(cue["ticket_id"])])]
 
     async def offers(self) -> list[Event]:
-        """The live offers to this seat, whether they were shown before or not; as cheap as `scan`."""
-        tickets = list((await self._active()).tickets.values())
-        return backlog.offer_events(tickets, self.watcher, now_epoch=self.feed.central_time)
+        """The live offers to this seat, whether they were shown before or not; as cheap as `scan`.
+
+        Not those for which another wait on the seat was woken just now.
+        """
+        tickets = (await self._active()).tickets
+        offers = backlog.offer_events(list(tickets.values()), self.watcher, now_epoch=self.feed.central_time)
+        return [offer for offer in offers if self._award(tickets[str(offer["ticket_id"])])]
 
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         """These events are the result: the work that they tell of is not shown again at once (D4)."""

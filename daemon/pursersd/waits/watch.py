@@ -12,6 +12,7 @@ from functools import partial
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import RunVar
 
 from pursersd.errors import PursersError, ToolFailed, UnknownBoard
 from pursersd.feed.waiter import Bell
@@ -28,9 +29,13 @@ PROGRESS_MESSAGE = "Waiting for a Pursers subscription cue"
 RECONCILE_LIMIT = 1.0
 """Longest time that a wait which is about to return spends on a last look at the offers, in seconds."""
 
-
 ROUTE_LIMIT = 2.0
 """Longest time that the routes of a result may take, in seconds."""
+
+ROUTE_THREADS = 4
+"""How many results may get their routes at once. Threads whose folder hangs stay, and others need threads, too."""
+
+_route_threads: RunVar[anyio.CapacityLimiter] = RunVar("route threads")
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +54,19 @@ class Routes:
         """
         work = partial(routing.route, events, self.registry, claimable_call=self.claimable_call)
         with anyio.move_on_after(ROUTE_LIMIT):
-            return await to_thread.run_sync(work, abandon_on_cancel=True)
+            return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=_limiter())
         log.warning("the folders of the project registry do not answer: events are told without their routes")
         return list(events)
+
+
+def _limiter() -> anyio.CapacityLimiter:
+    """Of this event loop."""
+    try:
+        return _route_threads.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(ROUTE_THREADS)
+        _route_threads.set(limiter)
+        return limiter
 
 
 class Watch:
@@ -167,11 +182,16 @@ class Watch:
                 self._lose(board, error)
                 continue
             self._note(board, events, "journal" if board.is_polled else None)
+            if board.scans_again and not events:
+                await self._look(board)
 
     async def _scan(self) -> None:
         for board in self.boards:
-            events = await board.scan()
-            self._note(board, events, outcome.scan_reason(events))
+            await self._look(board)
+
+    async def _look(self, board: BoardWait) -> None:
+        events = await board.scan()
+        self._note(board, events, outcome.scan_reason(events))
 
     def _note(self, board: BoardWait, events: list[Event], reason: str | None) -> None:
         if events:
@@ -191,7 +211,11 @@ class Watch:
         if not any(self._events.values()):
             return cues
         events = self._shaped(self._events)
-        return cues + (events if self._routes is None else await self._routes.apply(events))
+        if self._routes is not None:
+            events = await self._routes.apply(events)
+            if not events:  # no seat can claim any of it, however long this wait goes on
+                self._events.clear()
+        return cues + events
 
     def _cues(self) -> list[Event]:
         """What the keeping of leases has to tell the seats of this wait; it is no board's event."""
