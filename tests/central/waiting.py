@@ -105,7 +105,7 @@ class Waiting:
             lambda path: "",
         )
         if self._memory is None:
-            self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
+            self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard(settings.resurface_s))
         self.boards = []
         settings = replace(settings, host=replace(settings.host, progress_every_s=self.progress_every_s))
         return Caller(

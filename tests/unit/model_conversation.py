@@ -110,7 +110,7 @@ class Conversation:
     _ended: anyio.Event = field(default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
-        self.memory = Memory(Suppression(clock=now), SyntheticGuard())
+        self.memory = Memory(Suppression(clock=now), SyntheticGuard(clock=now))
         settings = self._settings()
         self._caller = Caller(
             id=f"{self.name}-{id(self)}",

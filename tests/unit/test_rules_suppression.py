@@ -92,16 +92,35 @@ def test_only_synthetic_events_count() -> None:
     assert repr(suppression) == "<Suppression 0/500>"
 
 
-def test_the_least_recently_used_entry_goes_first() -> None:
+def test_what_was_told_longest_ago_is_forgotten_first() -> None:
     suppression, _ = memory(limit=2)
     suppression.surfaced(ME, [cue("T1"), cue("T2")])
     assert not shows(suppression, cue("T1"))
     suppression.surfaced(ME, [cue("T3")])
-    assert not shows(suppression, cue("T1"))
-    assert shows(suppression, cue("T2"))
-    suppression.surfaced(ME, [cue("T3", "u2"), cue("T1", "u2"), cue("T4")])
+    assert shows(suppression, cue("T1"))
+    assert not shows(suppression, cue("T2"))
+    suppression.surfaced(ME, [cue("T3", "u2"), cue("T2", "u2"), cue("T4")])
     assert shows(suppression, cue("T3", "u2"))
-    assert not shows(suppression, cue("T1", "u2"))
+    assert not shows(suppression, cue("T2", "u2"))
+
+
+def test_a_board_with_more_open_work_than_a_bridge_remembers_is_told_once() -> None:
+    suppression = Suppression()
+    board = [cue(f"T{n}") for n in range(1000)]
+    suppression.surfaced(ME, board)
+    assert not any(shows(suppression, event) for event in board)
+
+
+def test_nothing_is_kept_beyond_its_time() -> None:
+    suppression, clock = memory()
+    suppression.surfaced(ME, [cue("T1"), cue("T2")])
+    clock.now += 599
+    suppression.surfaced(ME, [cue("T2")])
+    clock.now += 1
+    suppression.surfaced(ME, [cue("T3")])
+    assert repr(suppression) == "<Suppression 2/500>"
+    suppression.forget_ticket("b", "T1")
+    assert not shows(suppression, cue("T2"))
 
 
 def test_a_ticket_that_an_event_told_of_is_no_news_as_a_cue() -> None:
@@ -207,6 +226,19 @@ def test_the_guard_adds_up_at_one_cursor_and_starts_anew_at_the_next() -> None:
     assert guard.admit(ME, 8, [cue("T"), cue("U")]) == [cue("T")]
     guard.returned(ME, 9, [{"kind": "ticket_created", "seq": 9, "ticket_id": "T"}])
     assert guard.admit(ME, 8, [cue("U")]) == []
+
+
+def test_the_guard_withholds_no_longer_than_the_interval() -> None:
+    """A caller whose waits end before any scan has only its entries to be told at."""
+    clock = Clock()
+    guard = SyntheticGuard(600.0, clock=clock)
+    guard.returned(ME, 7, [cue("T")])
+    clock.now += 300
+    guard.returned(ME, 7, [cue("U")])
+    clock.now += 299.9
+    assert guard.admit(ME, 7, [cue("T"), cue("U")]) == []
+    clock.now += 0.1
+    assert guard.admit(ME, 7, [cue("T"), cue("U")]) == [cue("T")]
 
 
 def test_the_guard_remembers_a_bounded_number_of_seats() -> None:

@@ -77,7 +77,7 @@ class Conversation:
         self.following = Following(self, surroundings.digests)
         self.cut_reason: str | None = None
         """Why the daemon gave its last link up; None while it has one, or lost it otherwise."""
-        self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard())
+        self._memory = Memory(Suppression(settings.resurface_s), SyntheticGuard(settings.resurface_s))
         self._centrals = centrals
         self._stats = surroundings.stats
         self.keyring = surroundings.keyring

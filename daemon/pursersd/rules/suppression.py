@@ -4,6 +4,7 @@ Both memories count only what was returned to a caller: a cue that was found and
 belongs to one conversation, so that a new chat on the same seat sees all open work again.
 """
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -12,10 +13,19 @@ from pursersd.rules.events import is_synthetic, ticket_of
 from pursersd.rules.relevance import Watcher
 
 RESURFACE_S = 600.0
-LIMIT = 500
+
+TICKETS = 5000
+"""Tickets that one conversation's memory holds, the ones told last. With more than these open it is told of the others
+again and again, so there is room for more than anybody has; an entry takes about half a kilobyte."""
+
+SEATS = 500
+"""Seats whose last answer the guard remembers."""
 
 Fingerprint = tuple[object, ...]
 """What makes a cue about the same ticket a new one: its status and the time of its last change."""
+
+_Key = tuple[str, str, str, str]
+"""Board, view, agent id, ticket id."""
 
 
 def fingerprint(cue: Mapping[str, object]) -> Fingerprint:
@@ -27,25 +37,23 @@ class Suppression:
     """Withholds a cue for `resurface_s` after it was returned, unless its ticket changes or is in the journal."""
 
     def __init__(
-        self, resurface_s: float = RESURFACE_S, *, clock: Callable[[], float] = time.monotonic, limit: int = LIMIT
+        self, resurface_s: float = RESURFACE_S, *, clock: Callable[[], float] = time.monotonic, limit: int = TICKETS
     ) -> None:
         self._resurface_s = resurface_s
         self._clock = clock
         self._limit = limit
-        self._surfaced: OrderedDict[tuple[str, str, str, str], tuple[Fingerprint, float]] = OrderedDict()
-        """(board, view, agent id, ticket id) → what was returned and when; the least recently asked for first."""
+        self._surfaced: OrderedDict[_Key, tuple[Fingerprint, float]] = OrderedDict()
+        """What was returned and when, in that order: the first ones may come again first."""
+        self._about: dict[tuple[str, str], set[_Key]] = {}
+        """The same by board and ticket."""
 
     def __repr__(self) -> str:
         return f"<Suppression {len(self._surfaced)}/{self._limit}>"
 
     def should_surface(self, watcher: Watcher, ticket_id: str, mark: Fingerprint) -> bool:
         """Whether a cue about this ticket is news for the seat."""
-        key = _key(watcher, ticket_id)
-        before = self._surfaced.get(key)
-        if before is None or before[0] != mark or self._clock() >= before[1] + self._resurface_s:
-            return True
-        self._surfaced.move_to_end(key)
-        return False
+        before = self._surfaced.get((*_seat_key(watcher), ticket_id))
+        return before is None or before[0] != mark or self._clock() >= before[1] + self._resurface_s
 
     def suppressed_for(self, watcher: Watcher) -> Callable[[str, Fingerprint], bool]:
         """`should_surface` of one seat, the other way round, as `backlog_events` takes it."""
@@ -56,35 +64,44 @@ class Suppression:
         for event in events:
             ticket_id = ticket_of(event)
             if ticket_id is not None and is_synthetic(event):
-                self._remember(watcher, ticket_id, fingerprint(event))
+                self._remember((*_seat_key(watcher), ticket_id), fingerprint(event))
 
     def told(self, watcher: Watcher, ticket: Mapping[str, object]) -> None:
         """The caller was given a journal event about this ticket: the ticket as it is now is no news either."""
         ticket_id = ticket_of(ticket)
         if ticket_id is not None:
-            self._remember(watcher, ticket_id, fingerprint(ticket))
+            self._remember((*_seat_key(watcher), ticket_id), fingerprint(ticket))
 
     def forget_ticket(self, board: str, ticket_id: str) -> None:
         """A journal event names the ticket: whatever was said about it on this board is out of date, for every seat."""
-        for key in [key for key in self._surfaced if key[0] == board and key[3] == ticket_id]:
+        for key in self._about.pop((board, ticket_id), ()):
             del self._surfaced[key]
 
     def next_expiry(self, watcher: Watcher | None = None) -> float | None:
         """When, on the clock, the next withheld cue (of this seat) may come again; None if none is withheld."""
         now = self._clock()
-        due = [
-            at + self._resurface_s
-            for key, (_, at) in self._surfaced.items()
-            if watcher is None or key[:3] == _seat_key(watcher)
-        ]
-        return min((at for at in due if at > now), default=None)
+        for key, (_, at) in self._surfaced.items():
+            if at + self._resurface_s > now and (watcher is None or key[:3] == _seat_key(watcher)):
+                return at + self._resurface_s
+        return None
 
-    def _remember(self, watcher: Watcher, ticket_id: str, mark: Fingerprint) -> None:
-        key = _key(watcher, ticket_id)
-        self._surfaced[key] = (mark, self._clock())
+    def _remember(self, key: _Key, mark: Fingerprint) -> None:
+        now = self._clock()
+        self._surfaced[key] = (mark, now)
         self._surfaced.move_to_end(key)
-        while len(self._surfaced) > self._limit:
-            self._surfaced.popitem(last=False)
+        self._about.setdefault((key[0], key[3]), set()).add(key)
+        while self._surfaced:
+            oldest, (_, at) = next(iter(self._surfaced.items()))
+            if len(self._surfaced) <= self._limit and now < at + self._resurface_s:
+                break
+            self._drop(oldest)
+
+    def _drop(self, key: _Key) -> None:
+        del self._surfaced[key]
+        about = self._about[key[0], key[3]]
+        about.discard(key)
+        if not about:
+            del self._about[key[0], key[3]]
 
 
 class SyntheticGuard:
@@ -92,44 +109,49 @@ class SyntheticGuard:
 
     As long as the caller's cursor does not move, a synthetic cue ends a wait at its entry only once. What is withheld
     can still end the wait later, by a scan. The bridge withholds every synthetic cue after the first such answer; this
-    one only those that were in it, so that work which has become visible since then is not held back.
+    one only those that were in it, so that work which has become visible since then is not held back. And it does so for
+    `resurface_s` only: a caller whose waits are too short for a scan would never be told again.
     """
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(
+        self, resurface_s: float = RESURFACE_S, *, clock: Callable[[], float] = time.monotonic, limit: int = SEATS
+    ) -> None:
+        self._resurface_s = resurface_s
+        self._clock = clock
         self._limit = limit
-        self._returned: OrderedDict[tuple[str, str, str], tuple[int, frozenset[Hashable]]] = OrderedDict()
-        """(board, view, agent id) → the last cursor and the cues that were returned at it."""
+        self._returned: OrderedDict[tuple[str, str, str], tuple[int, dict[Hashable, float]]] = OrderedDict()
+        """(board, view, agent id) → the last cursor, and when which cues were returned at it."""
 
     def __repr__(self) -> str:
         return f"<SyntheticGuard {len(self._returned)}/{self._limit}>"
 
     def admit(self, watcher: Watcher, cursor: int, events: Sequence[dict[str, object]]) -> list[dict[str, object]]:
         """`events` without the synthetic ones that were returned at this cursor before."""
-        had = self._at(watcher, cursor)
-        return [event for event in events if not (is_synthetic(event) and _cue_key(event) in had)]
+        had, now = self._at(watcher, cursor), self._clock()
+        return [
+            event
+            for event in events
+            if not (is_synthetic(event) and now < had.get(_cue_key(event), -math.inf) + self._resurface_s)
+        ]
 
     def returned(self, watcher: Watcher, cursor: int, events: Sequence[Mapping[str, object]]) -> None:
         """Remember the synthetic ones among `events`; call it with what the caller of a wait was given at its entry."""
-        cues = frozenset(_cue_key(event) for event in events if is_synthetic(event))
+        cues = dict.fromkeys((_cue_key(event) for event in events if is_synthetic(event)), self._clock())
         if not cues:
             return
         key = _seat_key(watcher)
-        self._returned[key] = (cursor, cues | self._at(watcher, cursor))
+        self._returned[key] = (cursor, self._at(watcher, cursor) | cues)
         self._returned.move_to_end(key)
         while len(self._returned) > self._limit:
             self._returned.popitem(last=False)
 
-    def _at(self, watcher: Watcher, cursor: int) -> frozenset[Hashable]:
-        at, cues = self._returned.get(_seat_key(watcher), (cursor, frozenset()))
-        return cues if at == cursor else frozenset()
+    def _at(self, watcher: Watcher, cursor: int) -> dict[Hashable, float]:
+        at, cues = self._returned.get(_seat_key(watcher), (cursor, {}))
+        return cues if at == cursor else {}
 
 
 def _seat_key(watcher: Watcher) -> tuple[str, str, str]:
     return watcher.board, watcher.view, watcher.agent_id
-
-
-def _key(watcher: Watcher, ticket_id: str) -> tuple[str, str, str, str]:
-    return (*_seat_key(watcher), ticket_id)
 
 
 def _cue_key(event: Mapping[str, object]) -> Hashable:
