@@ -51,6 +51,11 @@ def test_a_cue_about_an_offered_ticket_gives_way_and_a_journal_event_does_not() 
     assert Found([JOURNAL, CUE, nameless]).with_offers([offer]) == Found([offer, JOURNAL, nameless])
 
 
+def test_tickets_of_one_name_on_two_boards_are_two() -> None:
+    here, there = {**CUE, "board_id": "a"}, {**OFFER, "ticket_id": CUE["ticket_id"], "board_id": "b"}
+    assert Found([here]).with_offers([there]) == Found([there, here])
+
+
 def test_as_offers() -> None:
     offers = [dict(OFFER)]
     assert as_offers(offers) == [{**OFFER, "reason": "offer"}]

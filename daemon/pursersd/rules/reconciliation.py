@@ -30,9 +30,14 @@ class Found:
         """
         if not offers or not self.needs_offers:
             return self
-        offered = {ticket_of(offer) for offer in offers}
-        rest = (event for event in self.events if not (is_synthetic(event) and ticket_of(event) in offered))
+        offered = {_ticket(offer) for offer in offers}
+        rest = (event for event in self.events if not (is_synthetic(event) and _ticket(event) in offered))
         return Found([*offers, *rest])
+
+
+def _ticket(event: Mapping[str, object]) -> tuple[object, str | None]:
+    """The ticket of an event, told from one of the same name on another board."""
+    return event.get("board_id"), ticket_of(event)
 
 
 def as_offers(offers: Sequence[Mapping[str, object]]) -> list[Event]:
