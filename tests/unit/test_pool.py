@@ -287,6 +287,29 @@ async def test_an_unknown_board_is_refused_until_it_is_there(pool: Pool, client:
     assert client.asked == ["board_list", "board_list"]
 
 
+async def test_many_unknown_boards_are_found_out_together(pool: Pool, client: Client) -> None:
+    """By a list that was asked for after they came: twenty boards of a registry are not twenty lists."""
+    refused = []
+
+    async def ask(board: str) -> None:
+        with pytest.raises(UnknownBoard):
+            await pool.require_board(board)
+        refused.append(board)
+
+    client.go = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(ask, f"typo-{number}")
+        await anyio.wait_all_tasks_blocked()
+        for number in range(20, 30):
+            tasks.start_soon(ask, f"typo-{number}")
+        await anyio.wait_all_tasks_blocked()
+        assert client.asked == ["board_list"]
+        client.go.set()
+    assert len(refused) == 30
+    assert client.asked == ["board_list"] * 2
+
+
 async def test_a_board_that_denied_access_is_asked_for_again(pool: Pool, client: Client) -> None:
     await pool.require_board("b")
     await fails(pool, ToolFailed("t", "board access denied: principal is not a member"), client)

@@ -102,6 +102,9 @@ class Pool:
         self._turns = Turns(CALLS, SHARE)
         self._boards: frozenset[str] = frozenset()
         self._asking = anyio.Lock()
+        self._lists_asked = 0
+        self._list_answered = 0
+        """The list of boards that was answered last; one asked for since somebody came tells him of every board."""
         self._closing = False
         """No call begins any more; those that wait for their turn may still get it."""
         self._closed = False
@@ -207,19 +210,23 @@ class Pool:
         """
         if board in self._boards:
             return
+        latest = self._lists_asked
         async with self._asking:
-            if board in self._boards:
-                return
-            with on_behalf_of(
-                "boards"
-            ):  # others wait for this answer, who have their turns before the asker's next one
-                listed = await self.read("board_list", {})
-            self._boards = frozenset(str(b["board_id"]) for b in listed.get("boards", []))
+            if board not in self._boards and self._list_answered <= latest:
+                await self._list_boards()
         if board not in self._boards:
             raise UnknownBoard(
                 f"board {board!r} is not one of this credential's boards at {self.key.url}. Check its name "
                 "(ONBOARD_BOARD_ID, or the argument boards), or ask its admin to create it and to admit this credential."
             )
+
+    async def _list_boards(self) -> None:
+        self._lists_asked += 1
+        asked = self._lists_asked
+        with on_behalf_of("boards"):  # others wait for this answer, who have their turns before the asker's next one
+            listed = await self.read("board_list", {})
+        self._boards = frozenset(str(b["board_id"]) for b in listed.get("boards", []))
+        self._list_answered = asked
 
     def forget_board(self, board: str) -> None:
         """Ask Central again before the board is next used: a membership may have ended."""
