@@ -3,8 +3,11 @@
 import os
 import signal
 
+import pytest
+
 from rig.central import Central
 from rig.daemon import Home
+from rig.link import Link
 from rig.proxy import Proxy
 from rig.wait import until
 from system.scene import PATIENCE, Caller, Converse, ask, journal, rows, until_blocking
@@ -92,3 +95,32 @@ def test_a_wait_that_goes_on_with_the_next_daemon_is_not_told_again_of_open_work
     ticket = central.create_ticket(board, "new")
     assert [event["ticket_id"] for event in caller.take()["events"]] == [ticket]
     caller.assert_once()
+
+
+@pytest.mark.parametrize("how", ["lost", "canceled"])
+def test_open_work_in_an_answer_that_did_not_reach_the_host_is_told_again(
+    central: Central, home: Home, board: str, how: str
+) -> None:
+    """A stuck shim loses its link with the answer in it; a cancellation may cross with the answer."""
+    home.start_daemon()
+    environment = home.environment(central.url, central.worker("ann", board), board, "unheard")
+    ticket, head = central.create_ticket(board, "open"), central.head(board)
+    arguments = {"timeout_s": 20, "since_seq": head}
+    with Link(home.place.socket, environment) as link:
+        link.initialize()
+        first = link.start_tool("a2a_wait", arguments)
+        assert [event["ticket_id"] for event in first.result()["events"]] == [ticket]
+        if how == "canceled":
+            link.notify("notifications/cancelled", {"requestId": first.id})
+            assert [event["ticket_id"] for event in link.call_tool("a2a_wait", arguments)["events"]] == [ticket]
+            return
+        resume = {
+            "conversation": link.greeting["conversation"],
+            "link_epoch": link.greeting["link_epoch"],
+            "pending": [{"id": first.id, "age_s": 1.0}],
+        }
+    with Link(home.place.socket, environment, resume=resume) as link:
+        link.initialize()
+        again = link.start_tool("a2a_wait", arguments)
+        assert again.id == first.id
+        assert [event["ticket_id"] for event in again.result()["events"]] == [ticket]

@@ -105,3 +105,53 @@ def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     assert [requests.take_due(number) for number in range(5)] == [None, None, due, due, due]
     requests.begin(0, 0, 1.0)
     assert requests.name(0) == (0, 0)
+
+
+# --- answers that never arrived -----------------------------------------------------------------------------------------
+
+
+def answered(requests: Requests, lost: list[RequestId]) -> None:
+    """An answer to request 1 that is on its way; `lost` tells when it turns out that it will not arrive."""
+    requests.begin(1, 1, None)
+    requests.withdraw_when_lost(1, lambda: lost.append(1))
+    requests.end(1, answered=True, is_call=True)
+
+
+def test_an_answer_that_is_asked_for_again_was_lost() -> None:
+    lost: list[RequestId] = []
+    first = Requests()
+    answered(first, lost)
+    second = first.next_link()
+    assert lost == []
+    second.begin(1, 1, 2.0)
+    assert lost == [1]
+
+
+@pytest.mark.parametrize("how", ["delivered", "used again", "cancelled", "never sent"])
+def test_when_an_answer_counts_as_lost(how: str) -> None:
+    lost: list[RequestId] = []
+    requests = Requests()
+    if how == "never sent":
+        requests.begin(1, 1, None)
+        requests.withdraw_when_lost(1, lambda: lost.append(1))
+        requests.end(1, answered=False)
+    else:
+        answered(requests, lost)
+    match how:
+        case "delivered":
+            requests.take_due(1)
+            requests.cancelled(1)  # too late
+        case "used again":
+            requests.begin(1, 1, None)
+        case "cancelled":
+            requests.cancelled(1)
+    assert lost == ([] if how in ("delivered", "used again") else [1])
+
+
+def test_what_was_sent_before_the_first_link_was_sent_to_another_daemon() -> None:
+    first = Requests().next_link()
+    first.begin(1, 1, 0.0)
+    first.begin(2, 2, None)
+    second = first.next_link()
+    second.begin(1, 1, 3.0)
+    assert (first.began_elsewhere(1), first.began_elsewhere(2), second.began_elsewhere(1)) == (True, False, False)

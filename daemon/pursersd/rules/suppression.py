@@ -145,6 +145,12 @@ class SyntheticGuard:
         while len(self._returned) > self._limit:
             self._returned.popitem(last=False)
 
+    def withdrawn(self, watcher: Watcher, cursor: int, events: Sequence[Mapping[str, object]]) -> None:
+        """The caller did not get `events` after all."""
+        had = self._at(watcher, cursor)
+        for event in events:
+            had.pop(_cue_key(event), None)
+
     def _at(self, watcher: Watcher, cursor: int) -> dict[Hashable, float]:
         at, cues = self._returned.get(_seat_key(watcher), (cursor, {}))
         return cues if at == cursor else {}

@@ -50,12 +50,17 @@ async def a2a_wait(
     assert request is not None, "a tool call has an id"
     account = conversation.account(checked.agent_name)
     began = time.monotonic()
+    requests = conversation.requests
     with conversation.waiting(), cycle_of(account):
         caller = caller_of(conversation, ctx.report_progress)
-        waited = await engine.wait(caller, checked, age_s=conversation.requests.age_s(request))
+        waited = await engine.wait(
+            caller, checked, age_s=requests.age_s(request), began_elsewhere=requests.began_elsewhere(request)
+        )
     if account is not None and waited.past_setup:
         account.returned(waited.result)
     conversation.witness.answered(conversation, "a2a_wait", waited.result, began=began, cued_at=waited.cued_at)
     if waited.acknowledge is not None:
-        conversation.requests.acknowledge_when_delivered(request, waited.acknowledge)
+        requests.acknowledge_when_delivered(request, waited.acknowledge)
+    if waited.withdraw is not None:
+        requests.withdraw_when_lost(request, waited.withdraw)
     return waited.result

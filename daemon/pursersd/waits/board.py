@@ -65,8 +65,8 @@ class BoardWait(Watched):
     cursor: int
     cursor_omitted: bool
     was_shown: bool = False
-    """The call comes again after a daemon or a link was lost, and from a cursor: with that, its caller was shown the open
-    work, which a new daemon does not remember."""
+    """The call comes again after a daemon was lost, and from a cursor: with that, its caller was shown the open work, which
+    a new daemon does not remember."""
     resynced: bool = False
     partial: bool = False
     compacted: compaction.Compacted | None = None
@@ -181,6 +181,12 @@ class BoardWait(Watched):
         for event in events:
             if is_for_one(event):
                 self._award(self._tickets_told.get(ticket_of(event) or "") or event)
+
+    def withdrawn(self, events: list[Event]) -> None:
+        """These events were the result, and the caller never got it: the work that they tell of is shown again."""
+        for event in events:
+            self._forget(event)
+        self.memory.guard.withdrawn(self.watcher, self.cursor, events)
 
     async def _active(self) -> Projection:
         """The open work as it is now; nothing if Central does not say, for the next look comes soon."""

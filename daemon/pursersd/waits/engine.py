@@ -35,6 +35,8 @@ class Waited:
 
     result: Result
     acknowledge: Callable[[], Awaitable[None]] | None = None
+    withdraw: Callable[[], None] | None = None
+    """What to call when the host will never have the result: it was not told what is in it."""
     past_setup: bool = True
     """Whether it had its seats, or failed because the call names one that Central refuses: such results are counted."""
     cued_at: float | None = None
@@ -48,18 +50,21 @@ class _Progress:
     past_setup: bool = False
 
 
-async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) -> Waited:
+async def wait(
+    caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0, began_elsewhere: bool = False
+) -> Waited:
     """Carry out one call of a2a_wait whose arguments were checked.
 
     `age_s` is how long the caller has waited already, when the call came again because the daemon or the link was lost:
-    only the remaining time is waited. A failure becomes the structured result of bridge.md §1.6; nothing has moved then.
+    only the remaining time is waited. `began_elsewhere`: it is not known here what its caller was shown before. A failure
+    becomes the structured result of bridge.md §1.6; nothing has moved then.
     """
     started = time.monotonic() - max(0.0, age_s)
     progress = _Progress()
     try:
         return await whoever_we_are(
             caller,
-            lambda caller, source: _wait(caller, arguments, started, source, progress, resumed=age_s > 0),
+            lambda caller, source: _wait(caller, arguments, started, source, progress, began_elsewhere),
             resumed=age_s > 0,
         )
     except PursersError as error:
@@ -76,7 +81,12 @@ async def wait(caller: Caller, arguments: WaitArguments, *, age_s: float = 0.0) 
 
 
 async def _wait(
-    caller: Caller, arguments: WaitArguments, started: float, source: Source, progress: _Progress, *, resumed: bool
+    caller: Caller,
+    arguments: WaitArguments,
+    started: float,
+    source: Source,
+    progress: _Progress,
+    began_elsewhere: bool,
 ) -> Waited:
     central = await caller.connect()
     chosen, routes = await _choose(caller, central, arguments)
@@ -90,7 +100,9 @@ async def _wait(
     with ExitStack() as stack:
         stack.enter_context(caller.holder.listening(bell))
         boards = [
-            _board(caller, central, stack, bell, joined.seats[name], watchers[name], chosen.cursors[name], resumed)
+            _board(
+                caller, central, stack, bell, joined.seats[name], watchers[name], chosen.cursors[name], began_elsewhere
+            )
             for name in joined.seats
         ]
         caller.watching(boards)
@@ -105,8 +117,8 @@ async def _wait(
     omitted = [(board, board.cursor) for board in boards if board.cursor_omitted and board.entered]
     cued_at = min((board.cued_at for board in boards if board.cued_at is not None), default=None)
     if not omitted and not watch.cues:
-        return Waited(result, cued_at=cued_at)
-    return Waited(result, lambda: _delivered(caller, watch, omitted), cued_at=cued_at)
+        return Waited(result, withdraw=watch.withdraw, cued_at=cued_at)
+    return Waited(result, lambda: _delivered(caller, watch, omitted), watch.withdraw, cued_at=cued_at)
 
 
 async def _choose(caller: Caller, central: Central, arguments: WaitArguments) -> tuple[Selection, Routes | None]:
@@ -152,7 +164,7 @@ def _board(
     seat: Seat,
     watcher: Watcher,
     cursor: int | None,
-    resumed: bool,
+    began_elsewhere: bool,
 ) -> BoardWait:
     waiter = stack.enter_context(central.feed.watch(seat, push=caller.settings.wait_mode == "push", bell=bell))
     return BoardWait(
@@ -162,7 +174,7 @@ def _board(
         memory=caller.memory,
         cursor=cursor or 0,
         cursor_omitted=cursor is None,
-        was_shown=resumed and bool(cursor),
+        was_shown=began_elsewhere and bool(cursor),
     )
 
 

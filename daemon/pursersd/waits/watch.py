@@ -114,6 +114,11 @@ class Watch:
             board.returned(found, at_entry=not self.blocked)
             self._caller.holder.given(board.waiter.seat.agent_id, (ticket_of(x) for x in found if is_for_one(x)))
 
+    def withdraw(self) -> None:
+        """The caller will never have what was found."""
+        for board in self.boards:
+            board.withdrawn(self._of(board))
+
     async def _enter(self) -> None:
         """Enter all boards side by side: none has to wait for the history of another."""
         failures: list[tuple[BoardWait, PursersError]] = []
