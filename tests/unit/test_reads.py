@@ -8,7 +8,7 @@ import pytest
 
 from pursersd.central.pool import Pool
 from pursersd.errors import Unreachable
-from pursersd.feed.reads import KEPT, SharedReads
+from pursersd.feed.reads import FRESH, KEPT, SharedReads
 
 pytestmark = pytest.mark.anyio
 
@@ -155,3 +155,14 @@ async def test_the_answers_longest_unused_are_forgotten(reads: SharedReads, pool
     assert len(pooled.asked) == before
     await reads.read("ticket_get", {"ticket_id": "other 0"})
     assert len(pooled.asked) == before + 1
+
+
+async def test_an_answer_does_not_serve_for_ever(pooled: Pooled) -> None:
+    """Central changes some things without an event, so that no cue says that it is out of date."""
+    now = 0.0
+    reads = SharedReads(cast("Pool", pooled), "b", clock=lambda: now)
+    assert await crowd(reads, 3, pooled) == [0] * 3
+    now = FRESH - 1
+    assert await crowd(reads, 3, pooled) == [0] * 3
+    now = FRESH
+    assert await crowd(reads, 3, pooled) == [1] * 3

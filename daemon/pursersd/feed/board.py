@@ -59,7 +59,7 @@ class BoardFeed:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.board = board
-        self.reads = SharedReads(pool, board, seats.observer)
+        self.reads = SharedReads(pool, board, seats.observer, clock=clock)
         self.catchup = catchup or Catchup(pool, seats)
         self.waiters: list[Waiter] = []
         self._by_seat: dict[str, list[Waiter]] = {}

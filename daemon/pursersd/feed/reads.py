@@ -1,11 +1,12 @@
 """Reads that depend on the credential and not on the seat, shared by all waiters of a pool (central.md §6.6).
 
 An answer may serve again as long as nothing has happened on the board since it was asked for: no cue arrived, and it is
-at least as new as the journal position that the reader has already seen.
+at least as new as the journal position that the reader has already seen. Not for ever, because not everything is cued.
 """
 
+import time
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +20,17 @@ KEPT = 64
 """Answers kept per board; the one that nobody has used for longest goes first."""
 
 
+FRESH = 300.0
+"""Seconds for which an answer serves. Central changes some things without an event: the tier, the skills or the exclusions
+of a ticket, and with them whether it is everybody's; what has run out and was not reaped yet."""
+
+
 @dataclass(slots=True)
 class _Entry:
     """One question: being asked by somebody (`done` unset) or answered."""
 
     cues: int
+    asked_at: float
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: dict[str, Any] | None = None
 
@@ -31,10 +38,18 @@ class _Entry:
 class SharedReads:
     """The shared reads of one board."""
 
-    def __init__(self, pool: Pool, board: str, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        board: str,
+        observer: Observer | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._pool = pool
         self._board = board
         self._observer = observer or Observer()
+        self._clock = clock
         self._cues = 0
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
@@ -51,7 +66,7 @@ class SharedReads:
         """
         key = (tool, tuple(sorted(arguments.items(), key=lambda item: item[0])))
         entry = self._entries.get(key)
-        while entry is not None and entry.cues == self._cues and live:
+        while entry is not None and live and self._serves(entry):
             await entry.done.wait()
             if entry.answer is not None and int(entry.answer.get("latest_seq", 0)) >= at_least:
                 if self._entries.get(key) is entry:
@@ -62,8 +77,11 @@ class SharedReads:
             entry = following if following is not entry else None
         return await self._ask(key, tool, arguments)
 
+    def _serves(self, entry: _Entry) -> bool:
+        return entry.cues == self._cues and self._clock() < entry.asked_at + FRESH
+
     async def _ask(self, key: Hashable, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        entry = self._entries[key] = _Entry(self._cues)
+        entry = self._entries[key] = _Entry(self._cues, self._clock())
         self._entries.move_to_end(key)
         while len(self._entries) > KEPT:
             self._entries.popitem(last=False)
