@@ -38,8 +38,11 @@ WAITS = (
     Difference(
         "end-of-my-work",
         "A worker or reviewer must learn that its ticket is finished; the bridge looks for it among the active ones only, "
-        "unless the event comes while it waits.",
+        "unless the event comes while it waits. So must a caller who wants everything learn it of any ticket.",
         {
+            "gone-all": told(
+                0, Has(kind="ticket_status_changed", ticket_id="<A>", status_to="canceled"), reason="broadcast"
+            ),
             "held-canceled": told(0, CANCELED_A, reason="held_ticket_update"),
             "held-approved": told(0, CLOSED_A, reason="held_ticket_update"),
             "review-held-canceled": told(0, CANCELED_A, reason="held_ticket_update"),
@@ -89,6 +92,13 @@ WAITS = (
         "A name for one call has its own offers looked up; the bridge asks for those of the conversation's seat, unless Central "
         "takes more than 50 ms to tell them.",
         {"offer-name": told(3, OFFER_A, reason="reconciled")},
+        always=False,
+    ),
+    Difference(
+        "offers-say-more",
+        "An offer that a look finds says who had the work before, as other open work does; the bridge asks Central for a list "
+        "that has no such thing, unless that takes more than 50 ms.",
+        {"offer-after-others": {"0.data.events.0.continuation": Has(prior_holder=Has(agent_name="ann"))}},
         always=False,
     ),
     Difference(

@@ -176,6 +176,12 @@ CHOICES = (
     ),
     Scenario("gone", "A ticket came and went.", WORK, (created("A"), canceled("A"), idle(since_seq=BASE))),
     Scenario(
+        "gone-all",
+        "A caller who wants everything learns that it went.",
+        WORK,
+        (created("A"), canceled("A"), idle(since_seq=BASE, only_mine=False)),
+    ),
+    Scenario(
         "project",
         "Only tickets of one project, its name in any case and with blanks.",
         WORK,

@@ -16,6 +16,7 @@ from parity.scenarios.acts import (
     start_wait,
     stirred,
     submitted,
+    unclaimed,
     wait,
 )
 from parity.script import Blocking, Board, Do, Finish, Place, Scenario, See, Seq, Until
@@ -90,6 +91,17 @@ WORK = (
         "An offer older than the cursor.",
         OFFERS,
         (created("A"), wait(boards=HERE, since_seq=HEAD)),
+    ),
+    Scenario(
+        "offer-after-others",
+        "Somebody had the work before.",
+        OFFERS,
+        (
+            created("A"),
+            claimed("ann", "A"),
+            unclaimed("boss", "A"),
+            wait(boards=HERE, since_seq=HEAD),
+        ),
     ),
     Scenario(
         "offer-live",
