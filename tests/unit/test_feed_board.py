@@ -63,6 +63,17 @@ class Scene:
                 await anyio.sleep(0.001)
         await anyio.wait_all_tasks_blocked()
 
+    async def answer(self) -> None:
+        """Let Central answer what it was asked, and nothing that it is asked then."""
+        go, self.pool.go = self.pool.go, anyio.Event()
+        go.set()
+        await anyio.wait_all_tasks_blocked()
+
+    @property
+    def reads(self) -> list[str]:
+        """Who read from where, in order."""
+        return [asked for asked in self.pool.asked if " from " in asked]
+
     def got(self, name: str) -> list[int]:
         return [event["seq"] for page in self.waiters[name].take() for event in page.events]
 
@@ -140,6 +151,42 @@ async def test_two_rows_are_not_shared() -> None:
         await scene.settled()
         assert [scene.got(name) for name in "ab"] == [[1], [2]]
         assert sorted(asked for asked in scene.pool.asked if "from" in asked) == ["a from 0", "b from 0"]
+
+
+async def test_who_is_cued_as_a_seat_is_not_kept_waiting_by_those_who_look_in_vain() -> None:
+    """A row that nobody sees costs each a read of its own: two hundred take seconds, and an offer must not wait for them."""
+    async with running() as scene:
+        for name in "abcde":
+            scene.add(name)
+        scene.pool.go = anyio.Event()
+        scene.write("somebody else")
+        await until(lambda: scene.pool.asked)
+        scene.write("e")
+        scene.pool.go.set()
+        await scene.settled()
+        assert scene.reads[:5] == ["a from 0", "e from 0", "b from 0", "c from 0", "d from 0"]
+        assert [scene.got(name) for name in "abcde"] == [[], [], [], [], [2]]
+        assert scene.feed.is_quiet
+
+
+@pytest.mark.parametrize("every", [1, 2])
+async def test_who_looks_in_vain_has_its_turn_between_those_who_are_cued(every: int) -> None:
+    """During each read, or each second one, another seat is cued."""
+    async with running() as scene:
+        for name in "abcdef":
+            scene.add(name)
+        scene.pool.go = anyio.Event()
+        scene.write("somebody else")
+        for number in range(1, 10):
+            with anyio.fail_after(PATIENCE):
+                while len(scene.reads) < number:
+                    await scene.answer()
+            if number % every == 0:
+                scene.write("ef"[number // every % 2])
+        scene.pool.go.set()
+        await scene.settled()
+        assert set("abcd") < {read[0] for read in scene.reads[:9]}
+        assert [scene.got(name) for name in "abcd"] == [[]] * 4
 
 
 async def test_waiters_of_one_seat_share_every_page() -> None:

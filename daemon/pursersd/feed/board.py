@@ -5,7 +5,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from typing import Any
 
 import anyio
@@ -82,6 +81,8 @@ class BoardFeed:
         """Central's token for the numbering of this board's journal; None for a board that has none."""
         self._work = anyio.Event()
         self._in_round = False
+        self._called = False
+        """Whether a seat was cued since the round began."""
         self._next_poll = 0.0
         """When, on the event loop's clock, the polled waiters are read again."""
 
@@ -98,6 +99,7 @@ class BoardFeed:
         """The seat with this URI is a recipient of something."""
         for waiter in self._by_seat.get(uri, ()):
             waiter.mark("seat")
+            self._called |= waiter.is_due
         self._work.set()
 
     def gap(self) -> None:
@@ -246,54 +248,59 @@ class BoardFeed:
             await anyio.sleep(COALESCE / LOOKS)
 
     async def _round(self) -> None:
-        """One read for each group of due waiters with the same cursor, more where the page cannot be shared."""
-        due = sorted((w for w in self.waiters if w.is_due), key=lambda w: (w.cursor, not w.marks.by_seat))
+        """Read for all who are due, one for many where the page may be shared: first for those that were cued as seats.
+
+        Who was only told that something was written reads in vain most of the time, and two hundred such reads take
+        seconds: when a seat is cued meanwhile, those that are left wait for the next round. Each round reads for one.
+        """
+        due = sorted((w for w in self.waiters if w.is_due), key=lambda w: (not w.marks.by_seat, w.cursor))
         marks = {w: w.take_marks() for w in due}
-        self._in_round = True
+        self._in_round, self._called = True, False
         try:
-            for _, group in groupby(due, key=lambda w: w.cursor):
-                await self._serve(list(group), marks)
+            for reader in due:
+                if reader in marks:
+                    was_called = marks[reader].by_seat
+                    await self._serve(reader, marks)
+                    if self._called and not was_called:
+                        break
             await self._look_after()
         finally:
-            for waiter, taken in marks.items():  # not read because of an error or the end of the feed
+            for waiter, taken in marks.items():  # not read because of others, an error or the end of the feed
                 waiter.marks.add(taken)
             self._in_round = False
 
-    async def _serve(self, group: list[Waiter], marks: dict[Waiter, Marks]) -> None:
-        """Read for the first of the group; then for those whom its page does not settle."""
-        while group:
-            reader, *others = group
-            if reader not in self.waiters:
-                del marks[reader]
-                group = others
-                continue
-            start = reader.cursor
-            with charged_to(reader.account):
-                page = await self._read(reader, marks[reader])
+    async def _serve(self, reader: Waiter, marks: dict[Waiter, Marks]) -> None:
+        """Read for one of those that are due, and settle with its page whom else it settles."""
+        if reader not in self.waiters:
             del marks[reader]
-            group = [w for w in others if page is None or not self._settle(page, start, reader, w, marks)]
+            return
+        start = reader.cursor
+        with charged_to(reader.account):
+            page = await self._read(reader, marks[reader])
+        del marks[reader]
+        for other in list(marks) if page is not None else ():
+            self._settle(page, start, reader, other, marks)
 
     def _settle(
         self, page: dict[str, Any], start: int, reader: Waiter, other: Waiter, marks: dict[Waiter, Marks]
-    ) -> bool:
-        """Apply a page read for `reader` from `start` to `other`, if the rule allows; False when it must read for itself."""
+    ) -> None:
+        """Apply a page read for `reader` from `start` to `other`, if the rule allows; else its marks stay."""
         if other.cursor != start or other.is_foreign:
-            return False
+            return
         if other.seat.agent_id == reader.seat.agent_id:
             _deliver(other, page, marks[other].cued_at)
             del marks[other]
-            return True
+            return
         if marks[other].uncertain and page["scan_count"]:
-            return False
+            return
         match sharing.verdict(page, other.seat.agent_id, marks[other].by_seat):
             case "deliver":
                 _deliver(other, page, marks[other].cued_at)
             case "nothing" if marks[other].by_seat and page["scan_count"]:
-                return False  # cued for its own act: only its own page tells that nothing else was meant
+                return  # cued for its own act: only its own page tells that nothing else was meant
             case "read":
-                return False
+                return
         self._note_doubt(other, page, marks.pop(other))
-        return True
 
     async def _read(self, waiter: Waiter, marks: Marks) -> dict[str, Any] | None:
         """Fetch all pages after the waiter's cursor and queue them; returns the page if it was the only one."""
