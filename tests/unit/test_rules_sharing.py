@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pursersd.rules.sharing import is_for_everyone, verdict
+from pursersd.rules.sharing import Rows, is_for_everyone, verdict
 
 A, B, C = "AI-a", "AI-b", "AI-c"
 SEATS = (A, B, C)
@@ -88,6 +88,9 @@ class Board:
             case "ticket_status_changed":
                 self.open_tickets.discard(ticket_id)
                 row |= {"ticket_id": ticket_id, "status_to": "claimed"}
+            case "offer":
+                row |= {"kind": "ticket_offered", "ticket_id": ticket_id, "offered_agent_id": about}
+                row["recipients"] = frozenset({about}) - {actor}
             case "board_state_changed":
                 row["recipients"] = frozenset()
             case "agent_lifecycle_changed":
@@ -121,7 +124,7 @@ class Board:
 
 
 KINDS = ["ticket_created", "reopened", "ticket_status_changed", "ticket_annotated", "ticket_offered"]
-KINDS += ["board_state_changed", "agent_lifecycle_changed"]
+KINDS += ["board_state_changed", "agent_lifecycle_changed", "offer", "offer"]
 seats = st.sampled_from(SEATS)
 writes = st.tuples(
     st.sampled_from(KINDS), seats, st.sampled_from(["T", "U"]), st.frozensets(seats), st.sampled_from([*SEATS, "AI-z"])
@@ -179,3 +182,73 @@ def test_a_single_new_row_that_both_see_costs_one_read(drawn: tuple[Board, int])
     if board.sees(A, row) and board.sees(B, row) and "payload_ref" not in row:
         assert verdict(read, B, board.cued(B, cursor)) == "deliver"
         assert verdict(read, B, False) == ("deliver" if is_for_everyone(row) else "nothing")
+
+
+# --- rows that say for whom they are ----------------------------------------------------------------------------------
+
+
+def row(seq: int, kind: str, actor: str = C, **fields: object) -> dict[str, object]:
+    return {"seq": seq, "kind": kind, "actor": actor, **fields}
+
+
+def rows(*events: dict[str, object], scanned: int | None = None, start: int = 4, **fields: object) -> Rows:
+    after = start + (len(events) if scanned is None else scanned)
+    return Rows(start, page(*events, **{"scanned": scanned, "next_cursor": after, **fields}))  # type: ignore[arg-type]
+
+
+OPENED = row(5, "ticket_created", status_to="open")
+OFFERED_A = row(6, "ticket_offered", "board-reaper:PR-1", offered_agent_id=A)
+OFFERED_B = row(6, "review_offered", "board-reaper:PR-1", offered_agent_id=B)
+EXPIRED_A = row(7, "offer_expired", "board-reaper:PR-1", offered_agent_id=A)
+REVOKED_BY_B = row(5, "offer_revoked", B, offered_agent_id=B)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (rows(OPENED, OFFERED_A), [OPENED]),
+        (rows(OPENED, OFFERED_B), [OPENED, OFFERED_B]),
+        (rows(OPENED, OFFERED_A, EXPIRED_A), [OPENED]),
+        (rows(OPENED), [OPENED]),
+        (rows(OFFERED_A, start=5), []),
+        (rows({**OPENED, "actor": B}, OFFERED_A), []),
+        (rows(REVOKED_BY_B), []),
+        (rows(OPENED, OFFERED_A, scanned=3), None),
+        (rows(OPENED, OFFERED_A, has_more=True), None),
+        (rows(OPENED, OFFERED_A, next_cursor=7), None),
+        (rows(OPENED, OFFERED_A, next_cursor=None), None),
+        (rows(OPENED, row(6, "ticket_offered", offered_agent_id=None)), None),
+        (rows(OPENED, row(6, "ticket_annotated")), None),
+        (rows(OPENED, row(6, "ticket_claim_refused", offered_agent_id=A)), None),
+        (rows(), None),
+        (rows(scanned=1), None),
+    ],
+)
+def test_what_a_seat_sees_of_rows_that_say_for_whom_they_are(found: Rows, expected: list[object] | None) -> None:
+    assert found.seen_by(B) == expected
+
+
+def test_pages_of_several_seats_complete_each_other() -> None:
+    found = rows(OPENED, scanned=2)
+    assert found.seen_by(B) is None
+    found.add(page(OPENED, OFFERED_A, row(7, "ticket_annotated"), next_cursor=7))
+    assert found.seen_by(B) == [OPENED]
+    assert found.end == 6
+
+
+def test_rows_before_the_cursor_are_none_of_them() -> None:
+    found = rows(row(6, "ticket_created", status_to="open"), scanned=2)
+    found.add(page(row(4, "ticket_created", status_to="open"), next_cursor=6))
+    assert found.seen_by(B) is None
+
+
+@given(boards(), st.lists(st.sampled_from([A, C]), min_size=1, max_size=2))
+def test_what_rows_tell_is_what_the_seat_would_have_read(drawn: tuple[Board, int], readers: list[str]) -> None:
+    board, cursor = drawn
+    found = Rows(cursor, board.page(readers[0], cursor, 1000))
+    for reader in readers[1:]:
+        found.add(board.page(reader, cursor, 1000))
+    seen = found.seen_by(B)
+    if seen is not None:
+        own = board.page(B, cursor, 1000)
+        assert (seen, found.end) == (own["events"], own["next_cursor"])

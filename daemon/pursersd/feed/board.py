@@ -255,12 +255,13 @@ class BoardFeed:
         """
         due = sorted((w for w in self.waiters if w.is_due), key=lambda w: (not w.marks.by_seat, w.cursor))
         marks = {w: w.take_marks() for w in due}
+        shown: dict[int, sharing.Rows] = {}
         self._in_round, self._called = True, False
         try:
             for reader in due:
                 if reader in marks:
                     was_called = marks[reader].by_seat
-                    await self._serve(reader, marks)
+                    await self._serve(reader, marks, shown)
                     if self._called and not was_called:
                         break
             await self._look_after()
@@ -269,8 +270,11 @@ class BoardFeed:
                 waiter.marks.add(taken)
             self._in_round = False
 
-    async def _serve(self, reader: Waiter, marks: dict[Waiter, Marks]) -> None:
-        """Read for one of those that are due, and settle with its page whom else it settles."""
+    async def _serve(self, reader: Waiter, marks: dict[Waiter, Marks], shown: dict[int, sharing.Rows]) -> None:
+        """Read for one of those that are due, and settle with its page whom else it settles.
+
+        `shown` is what the pages of this round have shown so far, by the cursor from which they were read.
+        """
         if reader not in self.waiters:
             del marks[reader]
             return
@@ -278,20 +282,27 @@ class BoardFeed:
         with charged_to(reader.account):
             page = await self._read(reader, marks[reader])
         del marks[reader]
-        for other in list(marks) if page is not None else ():
-            self._settle(page, start, reader, other, marks)
+        if page is None:
+            return
+        rows = shown.setdefault(start, sharing.Rows(start, page))
+        rows.add(page)
+        for other in [waiter for waiter in marks if waiter.cursor == start and not waiter.is_foreign]:
+            self._settle(page, rows, reader, other, marks)
 
     def _settle(
-        self, page: dict[str, Any], start: int, reader: Waiter, other: Waiter, marks: dict[Waiter, Marks]
+        self, page: dict[str, Any], rows: sharing.Rows, reader: Waiter, other: Waiter, marks: dict[Waiter, Marks]
     ) -> None:
-        """Apply a page read for `reader` from `start` to `other`, if the rule allows; else its marks stay."""
-        if other.cursor != start or other.is_foreign:
-            return
+        """Apply a page read for `reader` to `other` at the same cursor, if the rule allows; else its marks stay."""
         if other.seat.agent_id == reader.seat.agent_id:
             _deliver(other, page, marks[other].cued_at)
             del marks[other]
             return
         if marks[other].uncertain and page["scan_count"]:
+            return
+        if (seen := rows.seen_by(other.seat.agent_id)) is not None:
+            page = {**page, "events": seen, "scan_count": len(seen), "next_cursor": rows.end}
+            _deliver(other, page, marks[other].cued_at)
+            self._note_doubt(other, page, marks.pop(other))
             return
         match sharing.verdict(page, other.seat.agent_id, marks[other].by_seat):
             case "deliver":

@@ -7,6 +7,10 @@ state and the credential may coordinate (central.md §6.3); and each recipient i
 The caller guarantees: both seats read from the same cursor, and all cues of the other seat arrived before the page was
 asked for. A cue proves that there is a row for the seat, so with exactly one row in the range that row is the one.
 
+Some rows need no cue as a proof, because they say for whom they are: what is for everyone, and offers, which are told to
+the one seat that they name (central.md §11). Where all rows of a range are of that kind, `Rows` tells what each seat sees
+of them: on a board that hands out its work each ticket is two rows, which would cost every waiter a page of its own.
+
 One doubt remains. A seat cue can reach us after the seat has already read its row; then the one row of the page may be
 for others. The seat then gets an event more than Central would have shown it, never one less, and `relevance.judge`
 still decides by the ticket.
@@ -15,7 +19,16 @@ still decides by the ticket.
 from collections.abc import Mapping
 from typing import Literal
 
-from pursersd.rules.events import STATE_CHANGED, TICKET_CREATED, TICKET_STATUS_CHANGED, kind_of, text
+from pursersd.rules.events import (
+    OFFER_ENDED,
+    OFFER_MADE,
+    STATE_CHANGED,
+    TICKET_CREATED,
+    TICKET_STATUS_CHANGED,
+    kind_of,
+    seq_of,
+    text,
+)
 
 Verdict = Literal["deliver", "nothing", "read"]
 
@@ -54,3 +67,43 @@ def is_for_everyone(event: Mapping[str, object]) -> bool:
     kind = kind_of(event)
     opened = kind in (TICKET_CREATED, TICKET_STATUS_CHANGED) and event.get("status_to") == "open"
     return opened or kind == STATE_CHANGED
+
+
+def _seat_named(event: Mapping[str, object]) -> str | None:
+    """The one seat that is told of this event; None if the event does not say."""
+    return text(event.get("offered_agent_id")) if kind_of(event) in OFFER_MADE | OFFER_ENDED else None
+
+
+class Rows:
+    """The rows of the journal after one cursor, as far as the pages of several seats show them.
+
+    The first page says how many there are; the caller guarantees of later pages that they were read from the same cursor, too.
+    """
+
+    def __init__(self, start: int, page: Mapping[str, object]) -> None:
+        end, scanned = page.get("next_cursor"), page.get("scan_count")
+        self.start = start
+        self.end = end if isinstance(end, int) and scanned == end - start and not page.get("has_more") else start
+        """Where they end; where they begin, if the page does not show the end of the journal."""
+        self._events: dict[int, Mapping[str, object]] = {}
+        self.add(page)
+
+    def add(self, page: Mapping[str, object]) -> None:
+        """Another seat's page."""
+        events = page.get("events")
+        for event in events if isinstance(events, list) else ():
+            if self.start < (seq_of(event) or 0) <= self.end:
+                self._events[seq_of(event) or 0] = event
+
+    def seen_by(self, agent_id: str) -> list[Mapping[str, object]] | None:
+        """What a seat sees of them, in order; None if there are none, or if not each of them says for whom it is."""
+        if not self._events or len(self._events) < self.end - self.start:
+            return None
+        seen = []
+        for _, event in sorted(self._events.items()):
+            named = _seat_named(event)
+            if named is None and not is_for_everyone(event):
+                return None
+            if named in (None, agent_id) and event.get("actor") != agent_id:
+                seen.append(event)
+        return seen
