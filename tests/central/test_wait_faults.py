@@ -102,6 +102,36 @@ async def test_a_membership_that_ends_during_the_wait(central: Central, board: s
         assert result["error"]["cause_class"] == "authorization"
 
 
+async def test_a_board_that_is_lost_and_comes_back_goes_on_where_it_was(central: Central, board: str) -> None:
+    """Also for a caller that gave no cursor: it must not be told everything from the beginning."""
+    second = f"{board}-second"
+    central.create_board(second, {"ann": "member"})
+    principal = central.principal_id("ann")
+
+    def remove() -> None:
+        central.call(
+            central.admin, "board_member_remove", board_id=second, agent_name=ADMIN_SEAT, principal_id=principal
+        )
+
+    async with waiting(central.url, central.mint("ann", "board:read board:write"), board) as ann:
+        await make(central, second, "known")
+        known = await ann.wait(boards=[board, second])
+        await ann.acknowledge()
+        async with blocking(ann, None, boards=[board, second]) as results:
+            await to_thread.run_sync(remove)
+            await make(central, second, "meanwhile")
+            await eventually(lambda: ann.boards[1].waiter.failure)
+            ticket = await make(central, board, "here")
+        (result,) = results
+        assert tickets(result) == [ticket]
+        assert list(result["skipped_boards"]) == [second]
+        assert result["new_seq"][second] >= known["new_seq"][second]
+        await to_thread.run_sync(central.admit, second, "ann")
+        back = await ann.wait(result["new_seq"], boards=[board, second])
+        assert len(back["events"]) == 1
+        assert back["events"][0]["seq"] > result["new_seq"][second]
+
+
 async def test_an_unauthenticated_look_at_a_ticket_drops_no_event(
     central: Central, board: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

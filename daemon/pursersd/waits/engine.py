@@ -204,7 +204,7 @@ def _result(watch: Watch, chosen: Selection, joined: Joined, started: float) -> 
             registry_warning=chosen.registry_warning,
         )
     return multi_result.multi_result(
-        cursors=chosen.cursors,
+        cursors={**chosen.cursors, **watch.left_at},
         joined={board.watcher.board: _outcome(watch, board) for board in watch.boards},
         skipped=joined.skipped | watch.failed,
         events=watch.found.events,

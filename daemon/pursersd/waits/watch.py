@@ -82,6 +82,8 @@ class Watch:
         self.found = Found()
         self.blocked = False
         self.failed: dict[str, str] = {}
+        self.left_at: dict[str, int] = {}
+        """Up to where those of them were read whose cursor the caller left out."""
         self.cues: list[Event] = []
         """What the answer tells of leases."""
         self._caller = caller
@@ -209,6 +211,8 @@ class Watch:
             raise error
         self.boards.remove(board)
         self.failed[board.name] = str(error)
+        if board.cursor_omitted and board.entered:
+            self.left_at[board.name] = board.cursor
 
     async def _told(self) -> list[Event]:
         """All that was found so far, as the caller gets it; empty when nothing of it is for the caller (D7)."""
