@@ -40,6 +40,8 @@ class Board:
         self.waiter = SimpleNamespace(seat=SimpleNamespace(agent_id="AI-1"))
         self.lots = list(lots)
         self.told: list[Event] = []
+        self.passed: list[object] = []
+        """The tickets of events that nobody was told."""
 
     async def enter(self) -> list[Event]:
         return []
@@ -50,6 +52,9 @@ class Board:
 
     async def take(self) -> list[Event]:
         return self.lots.pop(0)
+
+    def passed_over(self, events: list[Event]) -> None:
+        self.passed += [event["ticket_id"] for event in events]
 
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         self.told = events
@@ -75,13 +80,14 @@ def caller() -> Caller:
 
 async def test_events_that_no_seat_can_claim_are_not_kept_for_the_rest_of_the_wait() -> None:
     """A wait may last six hours, and each of its events would be routed again whenever another one comes."""
-    board = Board(*([{"ticket_id": f"T{n}"}] for n in range(3)), [{"ticket_id": "work"}])
+    board = Board(*([{"ticket_id": f"T{n}"}] for n in range(3)), [{"ticket_id": "work"}, {"ticket_id": "T3"}])
     routes = Noted()
     watch = Watch(caller(), [cast("BoardWait", board)], Bell(), cast("Routes", routes), single=False)
     await watch.run(0.0, float("inf"))
     assert [event["ticket_id"] for event in watch.found.events] == ["work"]
     assert board.told == watch.found.events
-    assert max(map(len, routes.asked)) == 1
+    assert max(map(len, routes.asked)) == 2
+    assert list(dict.fromkeys(board.passed)) == ["T0", "T1", "T2", "T3"]
 
 
 async def test_folders_that_hang_leave_threads_for_everybody_else(monkeypatch: pytest.MonkeyPatch) -> None:

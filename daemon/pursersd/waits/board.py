@@ -172,15 +172,19 @@ class BoardWait(Watched):
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         """These events are the result: the work that they tell of is not shown again at once (D4)."""
         self.memory.suppression.surfaced(self.watcher, events)
-        for event in events:
-            if ticket := self._tickets_told.get(ticket_of(event) or ""):
-                self.memory.suppression.told(self.watcher, ticket)
+        self.passed_over(events)
         if not at_entry:
             return
         self.memory.guard.returned(self.watcher, self.cursor, events)
         for event in events:
             if is_for_one(event):
                 self._award(self._tickets_told.get(ticket_of(event) or "") or event)
+
+    def passed_over(self, events: list[Event]) -> None:
+        """The tickets of these events are dealt with: they are not shown as open work."""
+        for event in events:
+            if ticket := self._tickets_told.get(ticket_of(event) or ""):
+                self.memory.suppression.told(self.watcher, ticket)
 
     def withdrawn(self, events: list[Event]) -> None:
         """These events were the result, and the caller never got it: the work that they tell of is shown again."""

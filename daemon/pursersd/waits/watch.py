@@ -221,10 +221,20 @@ class Watch:
             return cues
         events = self._shaped(self._events)
         if self._routes is not None:
-            events = await self._routes.apply(events)
-            if not events:  # no seat can claim any of it, however long this wait goes on
-                self._events.clear()
+            routed = await self._routes.apply(events)
+            self._pass_over(events, routed)
+            events = routed
         return cues + events
+
+    def _pass_over(self, events: Sequence[Event], routed: Sequence[Event]) -> None:
+        """What the routes took away no seat can claim, however long this wait goes on."""
+        kept = {(event["board_id"], ticket_of(event)) for event in routed}
+        for board in self.boards:
+            board.passed_over(
+                [e for e in events if e["board_id"] == board.name and (board.name, ticket_of(e)) not in kept]
+            )
+        if not routed:
+            self._events.clear()
 
     def _cues(self) -> list[Event]:
         """What the keeping of leases has to tell the seats of this wait; it is no board's event."""

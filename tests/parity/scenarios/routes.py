@@ -213,9 +213,14 @@ ROUTES = (
     ),
     Scenario(
         "routes-nothing-left",
-        "Events that no seat could claim are no reason to return.",
+        "Events that no seat could claim are no reason to return, and their work is not told as backlog next time.",
         REGISTRY,
-        (MAPPED, *on(SECOND, created("A", target_url="nobody/one")), idle(boards="registry", since_seq=TWO_BASES)),
+        (
+            MAPPED,
+            *on(SECOND, created("A", target_url="nobody/one")),
+            idle(boards="registry", since_seq=TWO_BASES),
+            idle(boards="registry", since_seq=LAST),
+        ),
     ),
     Scenario(
         "routes-live",
