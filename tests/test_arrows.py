@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = {"pursers_shim": ROOT / "shim", "pursersd": ROOT / "daemon", "pursersctl": ROOT / "cli"}
 
-# The longest matching prefix counts. Modules of one layer may import one another unless SEALED says otherwise.
+# The longest matching prefix counts. Modules of one layer may import one another, but not in a circle.
 LAYERS = {
     "pursers_shim": 0,
     "pursers_shim.wire": 1,
@@ -68,7 +68,51 @@ LAYERS = {
     "pursersd.listener": 19,
     "pursersd.app": 20,
     "pursersd.__main__": 21,
-    "pursersctl": 30,
+    "pursersctl": 33,  # the families of commands
+    **dict.fromkeys(
+        # Data and decisions.
+        (
+            "pursersctl.errors",
+            "pursersctl.found",
+            "pursersctl.hosts_report",
+            "pursersctl.log_lines",
+            "pursersctl.pick",
+            "pursersctl.printed",
+            "pursersctl.redaction",
+            "pursersctl.table",
+            "pursersctl.tally",
+            "pursersctl.usage",
+        ),
+        30,
+    ),
+    **dict.fromkeys(
+        # What is shown: structs in, lines out.
+        (
+            "pursersctl.detail",
+            "pursersctl.hosts_render",
+            "pursersctl.render",
+            "pursersctl.render_events",
+            "pursersctl.render_local",
+            "pursersctl.render_ps",
+            "pursersctl.render_stats",
+            "pursersctl.render_top",
+            "pursersctl.sweep_shown",
+        ),
+        31,
+    ),
+    "pursersctl.client": 32,
+    "pursersctl.live": 32,
+    "pursersctl.output": 32,
+    # It looks at what the families know.
+    **dict.fromkeys(
+        (f"pursersctl.{path.stem}" for path in (SOURCES["pursersctl"] / "pursersctl").glob("doctor*.py")), 34
+    ),
+    "pursersctl.doctor_shown": 31,
+    # Command lines that import their command only when it is called.
+    "pursersctl.doctor_command": 35,
+    "pursersctl.sweep_command": 35,
+    "pursersctl.seeing": 35,
+    "pursersctl.__main__": 36,
 }
 
 # What a program may use of another one: nothing else may cross.
@@ -141,6 +185,9 @@ REVEALING = {
 }
 """What may look into a credential, and what for."""
 
+TAKEN_AS_DATA = ("pursersd.api", "pursersd.errors", "pursersd.installed", "pursersd.timings")
+"""What a decision may import of ours beside other decisions: structs, and names of them."""
+
 IMPURE = {"anyio", "asyncio", "httpx2", "mcp", "socket", "subprocess", "sqlite3", "threading"}
 
 
@@ -196,7 +243,21 @@ def test_the_shim_is_standard_library_only(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(n for n in MODULES if n.startswith(PURE)))
 def test_decisions_do_no_io(name: str) -> None:
-    assert not {used.partition(".")[0] for used in imports(name)} & IMPURE
+    used = imports(name)
+    assert not {module.partition(".")[0] for module in used} & IMPURE
+    ours = {module for module in used if module.partition(".")[0] in SOURCES and module != "pursersd"}
+    assert {module for module in ours if not module.startswith((*PURE, *TAKEN_AS_DATA))} == set()
+
+
+def test_every_line_of_the_tables_is_about_a_module() -> None:
+    named = {*LAYERS, *REVEALING, *PURE, *TAKEN_AS_DATA, *(name for names in CROSSING.values() for name in names)}
+    assert named - MODULES.keys() == set()
+
+
+def test_no_program_is_allowed_what_it_does_not_use() -> None:
+    for program, allowed in CROSSING.items():
+        used = {module for name in MODULES if name.partition(".")[0] == program for module in imports(name)}
+        assert set(allowed) - used - set(SOURCES) == set(), program
 
 
 def test_only_these_look_into_a_credential() -> None:
