@@ -237,12 +237,12 @@ def forget_command(
         doors.forget(client.where(os.environ), os.environ, board, role, state_dir)
 
 
-doctor_command.command_of(app)
-sweep_command.command_of(app)
+doctor_command.add(app)
+sweep_command.add(app)
 app.add_typer(hosts.app, name="hosts")
 app.add_typer(local.app, name="local")
 app.add_typer(service.app, name="service")
-config.register(app)
+config.add(app)
 completion.add(app)
 manual.add(app)
 

@@ -12,7 +12,7 @@ from pursersctl import client, output
 from pursersctl.errors import NotRunning
 from pursersctl.render import DEFAULT_WIDTH, wrapped
 from pursersctl.table import Column, Line, Span, clean, table
-from pursersctl.usage import Commands
+from pursersctl.usage import Commands, Json
 from pursersd import api
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
@@ -23,8 +23,6 @@ COLUMNS = (
     Column("FILE SAYS", keep=80),
     Column("FROM", keep=70, least=12),
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
 
 
 def show(place: Place, environ: Mapping[str, str], *, origin: bool, as_json: bool) -> None:
@@ -128,8 +126,8 @@ def show_command(
         show(client.where(os.environ), os.environ, origin=origin, as_json=as_json)
 
 
-def register(commands: typer.Typer) -> None:
-    """Add `config` and `reload` to the commands."""
+def add(commands: typer.Typer) -> None:
+    """Declare the commands."""
     commands.add_typer(app, name="config")
     commands.command("reload")(reload_command)
 

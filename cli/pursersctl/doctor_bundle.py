@@ -127,7 +127,7 @@ def _logs(who: Patient) -> Iterator[Part]:
 
 def _central_log(who: Patient) -> str:
     """What the local board's Central printed."""
-    return f"{api.state_folder(who.place.home)}/local/central.log"
+    return f"{api.local_folder(who.place.home)}/central.log"
 
 
 def _service(who: Patient) -> Iterator[Part]:

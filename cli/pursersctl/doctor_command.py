@@ -6,13 +6,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from pursersctl.usage import Json
 
-def command_of(app: typer.Typer) -> None:
-    """Add the command."""
+
+def add(app: typer.Typer) -> None:
+    """Declare the command."""
 
     @app.command("doctor")
     def doctor_command(
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")] = False,
+        as_json: Json = False,
         bundle: Annotated[
             str | None,
             typer.Option("--bundle", metavar="FILE", help="Also write a .tar.gz or .zip to hand on; without secrets."),

@@ -8,7 +8,7 @@ from pursersctl import client
 from pursersctl.doctor_patient import Patient, advised, doubtful, ill, well
 from pursersctl.errors import CommandError, NotRunning
 from pursersctl.found import Finding
-from pursersctl.render import duration, size
+from pursersctl.render import counted, duration, size
 from pursersd import api
 
 FAILING = ("credential_refused", "central_unreachable", "settings_wrong", "descriptors_short")
@@ -43,7 +43,7 @@ def _itself(status: api.Status) -> Finding:
     found = status.daemon
     if found.state != "ready":
         return doubtful("daemon", f"pursersd (pid {found.pid}) is leaving", "Look again: pursersctl status")
-    conversations = f"{status.conversations} conversation{'' if status.conversations == 1 else 's'}"
+    conversations = counted(status.conversations, "conversation")
     text = f"pursersd {found.version} (pid {found.pid}) is ready: {conversations}, up {duration(found.uptime_s)}"
     return well("daemon", f"{text}, {size(found.rss_bytes)}")
 

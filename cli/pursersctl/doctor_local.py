@@ -25,7 +25,7 @@ class Silence:
 def silence(patient: Patient) -> Silence | None:
     """What it means if the local board's Central is silent; None where there is no local board."""
     try:
-        record = load(record_file(Path(api.state_folder(patient.place.home), "local")))
+        record = load(record_file(Path(api.local_folder(patient.place.home))))
     except LocalBoardError:
         return None
     if record is None:

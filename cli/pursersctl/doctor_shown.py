@@ -3,7 +3,7 @@
 from collections import Counter
 
 from pursersctl.found import Doctor, Finding, Result
-from pursersctl.render import DEFAULT_WIDTH, wrapped
+from pursersctl.render import DEFAULT_WIDTH, counted, wrapped
 from pursersctl.table import Line
 
 STYLES: dict[Result, str] = {"pass": "green", "warn": "yellow", "fail": "red"}
@@ -34,8 +34,4 @@ def _finding(finding: Finding, width: int) -> list[Line]:
 
 def _count(findings: list[Finding]) -> str:
     counts = Counter(finding.result for finding in findings)
-    return f"{counts['pass']} passed, {_of(counts['warn'], 'warning')}, {_of(counts['fail'], 'failure')}."
-
-
-def _of(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{counts['pass']} passed, {counted(counts['warn'], 'warning')}, {counted(counts['fail'], 'failure')}."

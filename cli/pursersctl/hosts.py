@@ -11,7 +11,7 @@ import typer
 from pursers_shim.paths import HOME_VARIABLE
 from pursersctl import client, output
 from pursersctl.errors import Failed
-from pursersctl.usage import Commands
+from pursersctl.usage import Commands, Json
 
 if TYPE_CHECKING:
     from pursersctl.hosts_report import HostChange
@@ -52,7 +52,6 @@ Plain = Annotated[
     bool, typer.Option("--plain", help="Without the fields that let the host wait for and allow our tools.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
 
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 

@@ -11,7 +11,7 @@ from pursers_shim import dial
 from pursers_shim.paths import Place
 from pursersctl import client, lifecycle, output, render_local
 from pursersctl.errors import Failed
-from pursersctl.usage import Commands
+from pursersctl.usage import Commands, Json
 from pursersd import api
 
 UP_TIMEOUT = (
@@ -35,7 +35,6 @@ app = typer.Typer(
     """,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
 Reset = Annotated[bool, typer.Option("--reset", help="Delete the board with all its tickets, and its doors.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")]
 
@@ -149,11 +148,11 @@ def up(place: Place, request: api.LocalUp, *, as_json: bool) -> None:
 
 def _is_nothing(place: Place) -> bool:
     """Whether there is neither a local board nor a daemon that would know of one: none is started to hear that."""
-    return dial.daemon_pid(place) is None and not os.path.lexists(f"{api.state_folder(place.home)}/local")
+    return dial.daemon_pid(place) is None and not os.path.lexists(api.local_folder(place.home))
 
 
 def _nothing(place: Place) -> api.LocalGone:
-    folder = f"{api.state_folder(place.home)}/local"
+    folder = api.local_folder(place.home)
     none = api.LocalStatus(
         state="none",
         board=None,

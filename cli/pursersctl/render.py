@@ -92,6 +92,11 @@ def duration(seconds: float) -> str:
     return f"{left}s"
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something, whose plural takes an s: 1 lease, 2 leases."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def size(count: int) -> str:
     """Bytes as people read them: 300 B, 512 KiB, 48 MiB."""
     if count < 1024:

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import datetime, tzinfo
 
-from pursersctl.render import CENTRAL_STYLES, cell, duration
+from pursersctl.render import CENTRAL_STYLES, cell, counted, duration
 from pursersctl.render_ps import STATE_STYLES
 from pursersctl.table import Line, clean
 from pursersd import api
@@ -70,10 +70,9 @@ def _snapshot(told: Snapshot) -> str:
 
 
 def _woke(told: Woke) -> str:
-    events = "1 event" if told.events == 1 else f"{told.events} events"
     reason = f" ({clean(told.reason)})" if told.reason else ""
     since = "" if told.wake_s is None else f", {told.wake_s * 1000:.0f} ms after the cue"
-    return f"{events}{reason} after {duration(told.waited_s)}{since}"
+    return f"{counted(told.events, 'event')}{reason} after {duration(told.waited_s)}{since}"
 
 
 def _row(row: api.SeatRow) -> str:

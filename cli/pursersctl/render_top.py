@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pursersctl.pick import Wish, pick
-from pursersctl.render import CENTRAL_STYLES, duration, size, wrapped
+from pursersctl.render import CENTRAL_STYLES, counted, duration, size, wrapped
 from pursersctl.render_ps import NOBODY, seats
 from pursersctl.table import Column, Line, Span, clean, fitting, table
 from pursersd import api
@@ -86,15 +86,11 @@ def _daemon(status: api.Status, ps: api.Ps, found: Rates | None, width: int) -> 
     states = Counter(row.state for row in ps.seats)
     leases = Counter(lease.state for row in ps.seats for lease in row.leases)
     counts = [f"{states[name]} {name}" for name in ("waiting", "working", "idle", "detached") if states[name]]
-    counts += [f"{_leases(leases[name])} {name}" for name in ("kept", "paused") if leases[name]]
+    counts += [f"{counted(leases[name], 'lease')} {name}" for name in ("kept", "paused") if leases[name]]
     text = ", ".join(counts) or "no conversations"
     if found is not None:
         text += f"; {_rate(found.calls)} calls to Central, {_rate(found.cues)} cues, {_rate(found.wakes)} wakes"
     return [tuple(head), *wrapped(text, width)]
-
-
-def _leases(count: int) -> str:
-    return "1 lease" if count == 1 else f"{count} leases"
 
 
 def _rate(number: float) -> str:

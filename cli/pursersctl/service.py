@@ -19,7 +19,7 @@ from pursersctl.service_files import File, program_in, programs
 from pursersctl.service_folders import MadeFolders
 from pursersctl.service_managers import ServiceManager, State, Step, ask, manager
 from pursersctl.table import Line, clean
-from pursersctl.usage import Commands
+from pursersctl.usage import Commands, Json
 from pursersd import api
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
@@ -37,7 +37,6 @@ SystemPath = Annotated[
         "there are written, removed or looked at.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")]
 
 
 @dataclass(frozen=True, slots=True)

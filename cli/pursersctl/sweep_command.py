@@ -6,16 +6,17 @@ from typing import Annotated
 import typer
 
 from pursersctl import client, output
+from pursersctl.usage import Json
 
 
-def command_of(app: typer.Typer) -> None:
-    """Add the command."""
+def add(app: typer.Typer) -> None:
+    """Declare the command."""
 
     @app.command("sweep")
     def sweep_command(
         yes: Annotated[bool, typer.Option("--yes", help="End the orphans; without it, they are only listed.")] = False,
         pid: Annotated[list[int] | None, typer.Option("--pid", help="Only this process; can be repeated.")] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON, described in docs/json.md.")] = False,
+        as_json: Json = False,
     ) -> None:
         """List the bridges and shims of this user that run, and those that outlived their hosts. Needs no daemon.
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from pursersctl.found import Sweep, SweptRow
-from pursersctl.render import DEFAULT_WIDTH, UNKNOWN, duration, size, wrapped
+from pursersctl.render import DEFAULT_WIDTH, UNKNOWN, counted, duration, size, wrapped
 from pursersctl.table import Column, Line, Span, clean, table
 
 COLUMNS = (
@@ -58,7 +58,7 @@ def _advice(answer: Sweep) -> str:
     orphans = [row for row in answer.processes if row.orphan]
     if not orphans:
         return "Nothing to end: no orphan among them."
-    count = f"{len(orphans)} orphan{'s' if len(orphans) > 1 else ''}"
+    count = counted(len(orphans), "orphan")
     if not answer.ending:
         return f"{count}. Nothing was ended. End them with: pursersctl sweep --yes"
     return f"{count}: {sum(row.outcome != 'stays' for row in orphans)} ended."

@@ -5,9 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from pursersctl import printed
 from pursersd.rules.stats import RETURNS
-from pursersd.rules.stats_document import Document, Hour, Return, SeatCalls, SeatReturns
-
-HOUR_FORMAT = "%Y-%m-%dT%H:00:00Z"
+from pursersd.rules.stats_document import HOUR, Document, Hour, Return, SeatCalls, SeatReturns
 
 
 def tally(
@@ -69,7 +67,7 @@ def _last_hour(waits: SeatReturns | None, now: datetime) -> printed.ReturnStats:
     if waits is None:
         return _returns([])
     recent = [one for one in waits.returns if (age := _age(one.at, now)) is not None and age < 3600]
-    this_hour = waits.hours.get(now.strftime(HOUR_FORMAT))
+    this_hour = waits.hours.get(now.strftime(HOUR))
     if len(recent) >= RETURNS and this_hour is not None and this_hour.returns > len(recent):
         return _returns([this_hour])
     return _returns([_as_hour(one) for one in recent])
@@ -77,7 +75,7 @@ def _last_hour(waits: SeatReturns | None, now: datetime) -> printed.ReturnStats:
 
 def _last_day(waits: SeatReturns | None, now: datetime) -> printed.ReturnStats:
     """The hours of the last day, the present one and the 23 before it."""
-    wanted = {(now - timedelta(hours=ago)).strftime(HOUR_FORMAT) for ago in range(24)}
+    wanted = {(now - timedelta(hours=ago)).strftime(HOUR) for ago in range(24)}
     return _returns([hour for name, hour in waits.hours.items() if name in wanted] if waits else [])
 
 

@@ -13,7 +13,7 @@ from anyio.abc import SocketListener, TaskGroup, TaskStatus
 from pursers_shim import starts, wire
 from pursersd import __version__
 from pursersd import log as logs
-from pursersd.api import Reloaded, StartedBy, Warning, state_folder
+from pursersd.api import Reloaded, StartedBy, Warning, local_folder, state_folder
 from pursersd.configured import Configured
 from pursersd.control import Control
 from pursersd.conversation.bounds import Limits
@@ -74,7 +74,7 @@ class App:
         self._centrals = Centrals(naming, self._admit)
         self._conversations = Conversations(self._centrals, naming)
         self._stats = StatsWriters(home)
-        self._local = LocalBoard(_state_folder(home) / "local", self._centrals, ownership.place.lock)
+        self._local = LocalBoard(Path(local_folder(home)), self._centrals, ownership.place.lock)
         self._leaving = anyio.Event()
         self._reason = "stop"
         self._drain = False

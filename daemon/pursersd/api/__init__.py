@@ -375,3 +375,8 @@ def state_folder(home: str | None) -> str:
     import platformdirs
 
     return platformdirs.user_state_dir("pursersd", appauthor=False)
+
+
+def local_folder(home: str | None) -> str:
+    """Where that daemon keeps the local board. Creates nothing."""
+    return state_folder(home) + "/local"

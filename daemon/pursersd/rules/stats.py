@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from pursersd.rules.stats_document import (
+    HOUR,
     MOST,
     NAME,
     REASON,
@@ -77,7 +78,7 @@ class Changes:
         size = min(response_bytes, MOST)
         hour = Hour(1, size, {_name(outcome): 1})
         one = Return(now.isoformat(), size, _name(outcome), _name(mode), _name(reason))
-        seat = SeatReturns(_name(board), _name(agent), {now.strftime("%Y-%m-%dT%H:00:00Z"): hour}, [one])
+        seat = SeatReturns(_name(board), _name(agent), {now.strftime(HOUR): hour}, [one])
         _add_returns(self.document.model_wait, {seat_key(board, agent): seat})
 
     def unavailable(self, now: datetime, board: str, agent: str, reason: str) -> None:
@@ -237,7 +238,7 @@ def _last_return(seat: SeatReturns) -> str:
 
 
 def _hours(now: datetime) -> set[str]:
-    return {(now - timedelta(hours=ago)).strftime("%Y-%m-%dT%H:00:00Z") for ago in range(HOURS)}
+    return {(now - timedelta(hours=ago)).strftime(HOUR) for ago in range(HOURS)}
 
 
 def _is_day(text: str) -> bool:

@@ -24,6 +24,9 @@ REASON = 500
 MOST = 2**53
 """A count stays here: greater integers are not exact in every reader."""
 
+HOUR = "%Y-%m-%dT%H:00:00Z"
+"""How the hours of a seat's returns are named, for strftime."""
+
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=REASON)]
