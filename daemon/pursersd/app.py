@@ -93,33 +93,8 @@ class App:
         self._fence = Fence(self._ownership, state, epoch)
         descriptors = Descriptors()
         suspension = Suspension(self._centrals.woke)
-        control = Control(
-            self._conversations,
-            self._centrals,
-            self._stats,
-            epoch=epoch,
-            place=place,
-            log_path=self._options.log_path,
-            started_by=self._options.started_by,
-            stop=self.leave,
-            descriptors=descriptors,
-            suspension=suspension,
-            configured=self._configured,
-            reload=self.reload,
-            local=self._local,
-        )
-        listener = Listener(
-            self._conversations,
-            control,
-            build(),
-            epoch,
-            self._stats,
-            self._doors.of,
-            DigestFiles(place.home),
-            descriptors,
-            fence=self._fence,
-            limits=self._limits,
-        )
+        control = self._control(epoch, descriptors, suspension)
+        listener = self._listener(control, epoch, descriptors)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stats.run)
             await tasks.start(self._centrals.run)
@@ -137,15 +112,7 @@ class App:
             if self._above.is_listening:
                 tasks.start_soon(self._beat, control)
             await self._leaving.wait()
-            log.info("leaving: %s", self._reason)
-            self._above.stopping(self._reason)
-            control.is_draining = True
-            if self._drain:
-                await self._finish_calls(listener)
-            accepting.cancel()
-            await listener.dismiss(self._reason)
-            if self._reason == wire.STOP:
-                await self._local.leave()
+            await self._take_leave(listener, accepting)
             tasks.cancel_scope.cancel()
         await self._stats.finish()
         log.info("pursersd has left")
@@ -181,6 +148,49 @@ class App:
         self._conversations.reattach_s = now.resume_grace_s
         self._limits.requests, self._limits.size = now.max_calls, now.max_call_bytes
         self._stats.every_s = now.stats_every_s
+
+    def _control(self, epoch: int, descriptors: Descriptors, suspension: Suspension) -> Control:
+        return Control(
+            self._conversations,
+            self._centrals,
+            self._stats,
+            epoch=epoch,
+            place=self._ownership.place,
+            log_path=self._options.log_path,
+            started_by=self._options.started_by,
+            stop=self.leave,
+            is_leaving=self._leaving.is_set,
+            descriptors=descriptors,
+            suspension=suspension,
+            configured=self._configured,
+            reload=self.reload,
+            local=self._local,
+        )
+
+    def _listener(self, control: Control, epoch: int, descriptors: Descriptors) -> Listener:
+        return Listener(
+            self._conversations,
+            control,
+            build(),
+            epoch,
+            self._stats,
+            self._doors.of,
+            DigestFiles(self._ownership.place.home),
+            descriptors,
+            fence=self._fence,
+            limits=self._limits,
+        )
+
+    async def _take_leave(self, listener: Listener, accepting: anyio.CancelScope) -> None:
+        """Let calls end if they may, then dismiss the links, and the local board if no daemon follows."""
+        log.info("leaving: %s", self._reason)
+        self._above.stopping(self._reason)
+        if self._drain:
+            await self._finish_calls(listener)
+        accepting.cancel()
+        await listener.dismiss(self._reason)
+        if self._reason == wire.STOP:
+            await self._local.leave()
 
     def _say_ready(self, epoch: int) -> None:
         place = self._ownership.place

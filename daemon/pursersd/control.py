@@ -57,6 +57,7 @@ class Control:
         log_path: str | None,
         started_by: api.StartedBy,
         stop: Stop,
+        is_leaving: Callable[[], bool],
         descriptors: Descriptors,
         suspension: Suspension,
         configured: Configured,
@@ -71,14 +72,13 @@ class Control:
         self._log_path = log_path
         self._started_by = started_by
         self._stop = stop
+        self._is_leaving = is_leaving
         self._descriptors = descriptors
         self._suspension = suspension
         self._configured = configured
         self._reload = reload
         self._local = local
         self._started = time.monotonic()
-        self.is_draining = False
-        """We are about to leave."""
 
     async def serve(
         self,
@@ -204,7 +204,7 @@ class Control:
                 pid=os.getpid(),
                 version=__version__,
                 epoch=self._epoch,
-                state="draining" if self.is_draining else "ready",
+                state="draining" if self._is_leaving() else "ready",
                 uptime_s=round(time.monotonic() - self._started, 3),
                 home=self._place.home,
                 socket=self._place.socket,
@@ -275,7 +275,6 @@ class Control:
 
     def stop(self, reason: str, *, drain: bool) -> api.Stopping:
         """Begin to leave."""
-        self.is_draining = True
         self._stop(reason if reason in (wire.STOP, wire.RESTART, wire.IDLE) else wire.STOP, drain)
         return api.Stopping(pid=os.getpid(), conversations=len(self._conversations))
 

@@ -9,7 +9,7 @@ import anyio
 
 from pursersd.central.pool import Pool
 from pursersd.errors import Overloaded, ProtocolRefused, ToolFailed, Unreachable
-from pursersd.seats.seat import Seat, Seats, needs_rejoin
+from pursersd.seats.seat import Seat, Seats
 
 PAGE = {"limit": 500, "max_events": 500, "max_bytes": 750_000}
 """Page bounds of a catchup (bridge.md §2.1)."""
@@ -69,14 +69,7 @@ class Catchup:
 
     async def head(self, seat: Seat) -> int:
         """Where the journal ends."""
-        first_row = {"limit": 1}
-        try:
-            page = await self._read(seat, 0, first_row, background=True)
-        except ToolFailed as error:
-            if not needs_rejoin(error):
-                raise
-            page = await self._read(await self._seats.keepalive(seat), 0, first_row, background=True)
-        return int(page["latest_cursor"])
+        return await self._seats.seated(seat, lambda seat: self._head(seat, background=True))
 
     async def acknowledge(self, seat: Seat, cursor: int) -> None:
         """Move the seat's cursor at Central to `cursor`: exactly there, whatever has happened since.
@@ -99,25 +92,22 @@ class Catchup:
             await self._acknowledge(seat, arguments)
 
     async def _acknowledge(self, seat: Seat, arguments: dict[str, Any]) -> None:
-        try:
-            await self._pool.read("board_catchup", arguments, generation=seat.generation)
-        except ToolFailed as error:
-            if not needs_rejoin(error):
-                raise
-            # Reading is allowed to a seat that left, this is not: the caller would be given the same for ever.
-            seat = await self._seats.keepalive(seat)
-            await self._pool.read("board_catchup", arguments, generation=seat.generation)
+        # Reading is allowed to a seat that left, this is not: the caller would be given the same for ever.
+        await self._seats.seated(
+            seat, lambda seat: self._pool.read("board_catchup", arguments, generation=seat.generation)
+        )
 
     async def _page(self, seat: Seat, cursor: int | None, background: bool) -> dict[str, Any]:
         try:
-            return await self._read(seat, cursor, PAGE, background)
+            return await self._seats.seated(seat, lambda seat: self._read(seat, cursor, PAGE, background))
         except ToolFailed as error:
-            if str(error).startswith(_AHEAD):
-                head = await self._read(seat, 0, {"limit": 1}, background)
-                raise CursorAhead(int(head["latest_cursor"])) from error
-            if not needs_rejoin(error):
+            if not str(error).startswith(_AHEAD):
                 raise
-        return await self._read(await self._seats.keepalive(seat), cursor, PAGE, background)
+            raise CursorAhead(await self._head(seat, background)) from error
+
+    async def _head(self, seat: Seat, background: bool) -> int:
+        first_row = await self._read(seat, 0, {"limit": 1}, background)
+        return int(first_row["latest_cursor"])
 
     async def _read(self, seat: Seat, cursor: int | None, bounds: dict[str, int], background: bool) -> dict[str, Any]:
         arguments = {**_arguments(seat, cursor), **bounds, "touch": False, "ack": False}

@@ -9,7 +9,7 @@ from pursersd.feed.centrals import Central
 from pursersd.rules.human_answer import Answer, is_recorded
 from pursersd.rules.human_question import Question, Target, in_order, pending, question
 from pursersd.rules.id_map import expand_ids
-from pursersd.seats.seat import Seat, needs_rejoin
+from pursersd.seats.seat import Seat
 from pursersd.tools.call import Call
 
 LISTED = 100
@@ -72,12 +72,7 @@ async def resolve(call: Call, central: Central, target: Target, answer: Answer) 
     """
     conversation = call.conversation
     seat = await central.seats.join(conversation.seat_request(target.board), conversation.id)
-    try:
-        return await _resolve(call, central, seat, target, answer)
-    except ToolFailed as error:
-        if not needs_rejoin(error):
-            raise
-    return await _resolve(call, central, await central.seats.keepalive(seat), target, answer)
+    return await central.seats.seated(seat, lambda seat: _resolve(call, central, seat, target, answer))
 
 
 async def _resolve(call: Call, central: Central, seat: Seat, target: Target, answer: Answer) -> dict[str, Any]:
