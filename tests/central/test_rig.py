@@ -26,7 +26,7 @@ def connect(central: Central, proxy: Proxy, board: str) -> Iterator[Connect]:
     token = central.worker("ann", board)
 
     def opened() -> PlainClient:
-        clients.append(PlainClient(proxy.port, token, timeout=10))
+        clients.append(PlainClient(proxy.port, token, timeout=60))
         return clients[-1]
 
     yield opened
@@ -76,13 +76,13 @@ def test_the_proxy_counts_requests_on_a_shared_connection(proxy: Proxy, connect:
     assert (proxy.count(), proxy.opened, proxy.live) == (4, 1, 1)
     assert proxy.seen("board_status")[0].arguments == {"board_id": board}
     client.close()
-    until(lambda: proxy.live == 0, 5, "the connection is closed")
+    until(lambda: proxy.live == 0, message="the connection is closed")
 
 
 def test_the_proxy_tells_credentials_apart(central: Central, proxy: Proxy) -> None:
     tokens = [central.worker("ann", "alpha"), central.worker("bob", "alpha")]
     for token in tokens:
-        client = PlainClient(proxy.port, token, timeout=10)
+        client = PlainClient(proxy.port, token, timeout=60)
         client.tool("board_list")
         client.close()
     assert proxy.credentials() == {fingerprint(token) for token in tokens}
@@ -102,7 +102,7 @@ def test_a_stream_carries_cues_and_can_be_cut_alone(
         list(stream)
     calling.tool("board_list")
     assert (proxy.opened, proxy.streams) == (2, [])
-    until(lambda: central.streams() == 0, 5, "Central lost the stream, too")
+    until(lambda: central.streams() == 0, message="Central lost the stream, too")
 
 
 def test_an_overflow_ends_a_stream_with_a_result(central: Central, proxy: Proxy, connect: Connect, board: str) -> None:
@@ -110,7 +110,7 @@ def test_an_overflow_ends_a_stream_with_a_result(central: Central, proxy: Proxy,
     assert proxy.overflow() == 1
     assert next(stream)["result"]["resultType"] == "complete"
     assert list(stream) == []  # a proper end of the body, not a broken one
-    until(lambda: central.streams() == 0, 5, "Central lost the stream, too")
+    until(lambda: central.streams() == 0, message="Central lost the stream, too")
 
 
 def test_a_held_tool_waits_and_others_pass(proxy: Proxy, connect: Connect, board: str) -> None:
@@ -118,7 +118,7 @@ def test_a_held_tool_waits_and_others_pass(proxy: Proxy, connect: Connect, board
     held, other = connect(), connect()
     thread = threading.Thread(target=held.tool, args=("board_status",), kwargs={"board_id": board})
     thread.start()
-    until(lambda: proxy.holding("board_status") == 1, 5, "the request is held")
+    until(lambda: proxy.holding("board_status") == 1, message="the request is held")
     other.tool("board_list")
     assert thread.is_alive()
     proxy.release("board_status")
@@ -143,7 +143,7 @@ def test_a_black_hole_is_silent_until_it_ends(proxy: Proxy, connect: Connect) ->
     proxy.blackhole()
     thread = threading.Thread(target=client.tool, args=("board_list",))
     thread.start()
-    until(lambda: proxy.count() == 2, 5, "the request left the client")
+    until(lambda: proxy.count() == 2, message="the request left the client")
     thread.join(0.3)
     assert thread.is_alive()
     assert proxy.live == 1
@@ -174,7 +174,7 @@ def test_a_conversation_with_the_bridge_is_ended_whatever_it_does(
         assert bridge.initialize()["serverInfo"]["name"] == "Pursers Wait Bridge"
         entry = bridge.call_tool("a2a_wait", {"boards": [board], "timeout_s": 1})
         wait = bridge.start_tool("a2a_wait", {"boards": [board], "timeout_s": 60, "since_seq": entry["new_seq"]})
-        until(lambda: proxy.streams, 20, "the bridge listens")
+        until(lambda: proxy.streams, message="the bridge listens")
         central.create_ticket(board, "wake up")
         woken = wait.result(20)
         assert woken["events"]

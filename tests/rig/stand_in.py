@@ -84,7 +84,7 @@ class StandIn:
     def kill(self) -> None:
         """End the host and nothing else."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def close(self) -> None:
         """End everything."""

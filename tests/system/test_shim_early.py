@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pursers_shim.paths import place
+from pursers_shim.resume import EARLY_AFTER
 from scripted_daemon import (
     INITIALIZE,
     INITIALIZED,
@@ -148,7 +149,7 @@ def test_a_ready_daemon_is_asked_and_not_the_snapshot(home: Path, daemon: Script
         peer = attach(daemon, shim)
         shim.send(request(1, "tools/list"))
         assert peer.read()["id"] == 1
-        assert shim.is_quiet(IN_TIME)
+        assert shim.is_quiet(3 * EARLY_AFTER)
         peer.send(answer(1, tools=["the daemon's own"]))
         assert shim.read() == answer(1, tools=["the daemon's own"])
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mcp.server.mcpserver import Context
 from pursers_shim import starts
 from pursersd import app, clock, suspension
 from pursersd.api import StartedBy
+from pursersd.configured import Configured
 from pursersd.conversation import link
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
@@ -88,9 +90,12 @@ async def test_others_stay(started_by: StartedBy, idle_exit_s: str) -> None:
         assert not daemon.left.is_set()
 
 
-async def test_a_conversation_keeps_an_automatic_daemon() -> None:
-    async with running("auto", {"PURSERSD_IDLE_EXIT_S": "0.5"}) as daemon, daemon.shim() as (shim, _):
-        with anyio.move_on_after(0.7):
+async def test_a_conversation_keeps_an_automatic_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "IDLE_LOOK", 0.005)
+    async with running("auto") as daemon, daemon.shim() as (shim, _):
+        soon = replace(DEFAULTS, idle_exit_s=0.02)  # from now on: before, nobody was there
+        monkeypatch.setattr(Configured, "now", soon)
+        with anyio.move_on_after(0.2):
             await daemon.left.wait()
         assert not daemon.left.is_set()
         await shim.shake_hands()

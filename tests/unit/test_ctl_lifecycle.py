@@ -73,7 +73,7 @@ def test_stop_forbids_automatic_starts_first_and_returns_when_the_daemon_is_gone
         done = home.ctl("stop", *(["--drain"] if drain else []))
         assert (done.returncode, done.stderr) == (0, "")
         assert f"(pid {daemon.pid}) stopped" in done.stdout
-        assert daemon.process.wait(5) == 0
+        assert daemon.process.wait(60) == 0
         (request,) = stop_requests(daemon)
         assert request["params"] == {"drain": drain, "reason": "stop"}
         assert request["seen"]["stopped"]
@@ -112,7 +112,7 @@ def test_stop_by_force_ends_exactly_the_holder_of_the_lock(
 ) -> None:
     with ScriptedDaemon(home.folder, obeys_sigterm=obeys) as daemon:
         lifecycle.stop(place, drain=False, force=True)
-        assert daemon.process.wait(5) == -ended_by
+        assert daemon.process.wait(60) == -ended_by
         assert daemon.received() == []
     assert marker(home).exists()
 
@@ -122,7 +122,7 @@ def test_stop_by_force_ends_a_suspended_daemon(home: Home, place: Place) -> None
     with ScriptedDaemon(home.folder) as daemon:
         daemon.process.send_signal(signal.SIGSTOP)
         lifecycle.stop(place, drain=False, force=True)
-        assert daemon.process.wait(5) < 0
+        assert daemon.process.wait(60) < 0
 
 
 def test_force_spares_a_process_that_got_the_pid_of_a_dead_daemon(
@@ -166,7 +166,7 @@ def test_stop_also_ends_a_daemon_that_somebody_is_starting(
 
         monkeypatch.setattr(lifecycle.time, "sleep", sleep)
         lifecycle.stop(place, drain=False, force=False)
-        assert started[0].process.wait(5) == 0
+        assert started[0].process.wait(60) == 0
         assert marker(home).exists()
         somebody.communicate(b"\n", timeout=60)
 
@@ -240,7 +240,7 @@ def test_restart_replaces_the_daemon_and_lets_no_shim_start_one_meanwhile(
         ((started_by, _, new),) = starter
         assert started_by == "user"
         assert capsys.readouterr().out == f"pursersd started (pid {new.pid}).\n"
-        assert old.process.wait(5) == 0
+        assert old.process.wait(60) == 0
 
 
 def test_restart_also_replaces_a_daemon_of_another_protocol(
@@ -248,7 +248,7 @@ def test_restart_also_replaces_a_daemon_of_another_protocol(
 ) -> None:
     with ScriptedDaemon(home.folder, greeting=OTHER_PROTOCOL) as old:
         lifecycle.restart(place, {})
-        assert old.process.wait(5) == -signal.SIGTERM
+        assert old.process.wait(60) == -signal.SIGTERM
     assert len(starter) == 1
 
 
@@ -258,7 +258,7 @@ def test_a_daemon_that_does_not_know_the_request_is_told_with_a_signal_too(
     answers = {"stop": {"error": {"code": "unknown_verb", "text": "what?"}}}
     with ScriptedDaemon(home.folder, answers=answers) as old:
         lifecycle.restart(place, {})
-        assert old.process.wait(5) == -signal.SIGTERM
+        assert old.process.wait(60) == -signal.SIGTERM
         assert f"(pid {old.pid}) is a version that pursersctl cannot talk to" in capsys.readouterr().err
 
 

@@ -43,7 +43,7 @@ class Following:
 
     def shows(self, text: str) -> None:
         """Wait until all output so far is exactly `text`."""
-        until(lambda: self._read() == text.encode(), 10, f"the output is {text!r}")
+        until(lambda: self._read() == text.encode(), 60, f"the output is {text!r}")
 
     def stop_reading(self) -> None:
         self._output.close()
@@ -176,7 +176,7 @@ def test_follow_ends_when_nobody_reads_although_nothing_is_added(home: Home, log
     with following(home) as follower:
         follower.shows(lines(1, 1))
         follower.stop_reading()
-        assert follower.process.wait(5) == 0
+        assert follower.process.wait(60) == 0
 
 
 def test_follow_ends_quietly_with_ctrl_c(home: Home, log: Path) -> None:
@@ -184,7 +184,7 @@ def test_follow_ends_quietly_with_ctrl_c(home: Home, log: Path) -> None:
     with following(home) as follower:
         follower.shows(lines(1, 1))
         follower.process.send_signal(signal.SIGINT)
-        assert follower.process.wait(5) == 0
+        assert follower.process.wait(60) == 0
 
 
 # --- of one conversation ------------------------------------------------------------------------------------------

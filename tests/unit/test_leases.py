@@ -1,6 +1,6 @@
 """seats/leases: found, kept, paused, resumed and let go, in virtual time. On the real Central: system/test_leases."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from pursersd.seats.leases import Leases
 from pursersd.seats.seat import Seat, SeatRequest, Seats
 from unit import virtual_time
 from unit.lease_central import AHEAD, LeaseCentral, agent, wall
-from unit.virtual_time import now
+from unit.virtual_time import now, virtually
 
 ABSENT = Unreachable("nobody there", sent=False)
 
@@ -63,16 +63,6 @@ async def keeping(**options: Any) -> AsyncIterator[Scene]:
         tasks.start_soon(scene.leases.run)
         yield scene
         tasks.cancel_scope.cancel()
-
-
-def virtually(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """A test in virtual time."""
-
-    def run() -> None:
-        virtual_time.run(test)
-
-    run.__name__, run.__doc__ = test.__name__, test.__doc__  # type: ignore[attr-defined]
-    return run
 
 
 def told(holder: Holder, name: str = "ann") -> list[object]:

@@ -16,6 +16,7 @@ from pursers_shim.exchange import Exchange
 from pursers_shim.host import Host
 from pursers_shim.relay import Relay
 from scripted_daemon import (
+    CEILING,
     LineReader,
     Message,
     ScriptedDaemon,
@@ -172,7 +173,7 @@ def test_a_byte_in_the_wake_descriptor_ends_it(home: Path) -> None:
     with Running(home) as running:
         running.send(call(1))
         running.wake()
-        assert running.has_ended(1.0)
+        assert running.has_ended(CEILING)
 
 
 def test_the_end_of_input_ends_it_and_closes_the_link(home: Path) -> None:
@@ -182,7 +183,7 @@ def test_the_end_of_input_ends_it_and_closes_the_link(home: Path) -> None:
         running.send(call(1))
         assert peer.read() == call(1)
         running.end_input()
-        assert running.has_ended(1.0)
+        assert running.has_ended(CEILING)
         assert peer.line() is None
 
 

@@ -10,6 +10,7 @@ from pursersd.errors import CentralError, ToolFailed, Unreachable
 from pursersd.seats import seat as module
 from pursersd.seats.seat import Seat, SeatRequest, Seats, SeatTaken, needs_rejoin
 from unit.scripted_pool import ScriptedPool, seat
+from unit.virtual_time import virtually
 
 pytestmark = pytest.mark.anyio
 
@@ -160,11 +161,9 @@ async def test_whose_last_join_is_furthest_back(pool: ScriptedPool) -> None:
     assert seats.longest_untouched([ANN]) == ANN
 
 
-async def test_a_central_that_hangs_fails_all_of_them_together(
-    seats: Seats, pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@virtually
+async def test_a_central_that_hangs_fails_all_of_them_together(seats: Seats, pool: ScriptedPool) -> None:
     """Not one after the other: the tenth would wait ten times as long as its host lets it."""
-    monkeypatch.setattr(module, "JOIN_TIMEOUT", 0.05)
     pool.go = anyio.Event()
     failures: list[BaseException] = []
 
@@ -179,20 +178,20 @@ async def test_a_central_that_hangs_fails_all_of_them_together(
         for _ in range(10):
             tasks.start_soon(one)
     assert len(failures) == 10
-    assert anyio.current_time() - began < 5 * module.JOIN_TIMEOUT
+    assert anyio.current_time() - began == pytest.approx(module.JOIN_TIMEOUT)
     pool.go.set()
     assert await seats.join(ANN.request) == ANN
 
 
+@virtually
 async def test_a_join_may_wait_for_its_turn_as_long_as_others_are_answered(
     seats: Seats, pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "JOIN_TIMEOUT", 0.2)
     turns, read = anyio.Lock(), pool.read
 
     async def slowly(tool: str, *arguments: Any, **options: Any) -> dict[str, Any]:
         async with turns:
-            await anyio.sleep(0.02)
+            await anyio.sleep(module.JOIN_TIMEOUT / 10)
             return await read(tool, *arguments, **options)
 
     monkeypatch.setattr(pool, "read", slowly)

@@ -1,12 +1,15 @@
 """An event loop whose clock jumps: sleeping costs nothing, and the same run happens the same way each time."""
 
 import asyncio
+import functools
 import selectors
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import anyio
 from anyio.lowlevel import checkpoint
+
+Given = ParamSpec("Given")
 
 SPINS = 20_000
 """How often the loop may turn without time going on; more is a loop that waits for nothing."""
@@ -49,6 +52,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 def run(body: Callable[[], Awaitable[Any]]) -> Any:
     """Run an async function in virtual time."""
     return anyio.run(body, backend_options={"loop_factory": VirtualLoop})
+
+
+def virtually(test: Callable[Given, Awaitable[None]]) -> Callable[Given, None]:
+    """A test in virtual time."""
+
+    @functools.wraps(test)
+    def run_it(*args: Given.args, **kwargs: Given.kwargs) -> None:
+        run(functools.partial(test, *args, **kwargs))
+
+    return run_it
 
 
 def now() -> float:
