@@ -1,6 +1,7 @@
 """The import arrows: a module imports only from a lower layer (docs/architecture.md)."""
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,17 +203,24 @@ def modules() -> Iterator[tuple[str, Path]]:
 MODULES = dict(modules())
 
 
-def imports(name: str) -> set[str]:
+@functools.cache
+def nodes(name: str) -> tuple[ast.AST, ...]:
+    """Everything in the source of a module."""
+    return tuple(ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))))
+
+
+@functools.cache
+def imports(name: str) -> frozenset[str]:
     """What a module imports, at the top or inside functions; of ours the module, not the name in it."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}: relative import"
             base = node.module or ""
             found |= {f"{base}.{a.name}" if f"{base}.{a.name}" in MODULES else base for a in node.names}
-    return found
+    return frozenset(found)
 
 
 def layer(name: str) -> int:
@@ -262,10 +270,9 @@ def test_no_program_is_allowed_what_it_does_not_use() -> None:
 
 def test_only_these_look_into_a_credential() -> None:
     found = set()
-    for name, file in MODULES.items():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr == "reveal":
-                found.add(name)
+    for name in MODULES:
+        if any(isinstance(node, ast.Attribute) and node.attr == "reveal" for node in nodes(name)):
+            found.add(name)
     assert found == REVEALING
 
 
