@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urljoin
 
 import anyio
@@ -19,15 +19,13 @@ import httpx2
 import msgspec
 
 from pursersd.central.account import Charge
+from pursersd.central.frame import Frame, parse, raise_refusal, tool_result
 from pursersd.central.served_time import ServedTime
 from pursersd.errors import (
-    CentralError,
     Exhausted,
     Forbidden,
-    InstanceMismatch,
     Overloaded,
     ProtocolRefused,
-    ToolFailed,
     Unauthenticated,
     Unreachable,
 )
@@ -55,38 +53,6 @@ MAX_CONNECTIONS = 6
 Admit = Callable[[], Awaitable[None]]
 """Returns when an effect outside this process is ours to have; see pursersd.fence."""
 
-Decoded = TypeVar("Decoded")
-
-
-class _Error(msgspec.Struct):
-    code: int = 0
-    message: str = ""
-
-
-class _Content(msgspec.Struct):
-    text: str = ""
-
-
-class _Result(msgspec.Struct):
-    isError: bool = False
-    structuredContent: msgspec.Raw = msgspec.Raw(b"null")
-    """Left as it is, because its length is what counts in the statistics."""
-    content: msgspec.Raw = msgspec.Raw(b"[]")
-    """The same once more, as text: looked at only in a failure."""
-
-
-class _Params(msgspec.Struct):
-    uri: str | None = None
-
-
-class _Frame(msgspec.Struct):
-    """A JSON-RPC answer or notification of Central; fields that we do not use are skipped."""
-
-    method: str | None = None
-    params: _Params | None = None
-    result: _Result | None = None
-    error: _Error | None = None
-
 
 class _Health(msgspec.Struct):
     """What Central says of itself under /healthz, as far as we look."""
@@ -96,10 +62,6 @@ class _Health(msgspec.Struct):
 
 _INSTANCE = re.compile(r"CI-[0-9a-f]{64}")
 
-_decode = msgspec.json.Decoder(_Frame).decode
-_structured = msgspec.json.Decoder(dict[str, Any] | None).decode
-_content = msgspec.json.Decoder(list[_Content]).decode
-
 
 class Cues:
     """An open stream: iterate it for the URIs that were cued.
@@ -108,7 +70,7 @@ class Cues:
     §4.3), and with Unreachable when the connection was lost.
     """
 
-    def __init__(self, frames: AsyncIterator[_Frame]) -> None:
+    def __init__(self, frames: AsyncIterator[Frame]) -> None:
         self._frames = frames
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -152,7 +114,7 @@ class CentralClient:
     async def ask(self) -> None:
         """Ask whether Central answers and takes the credential; costs it nothing of the boards. Raises as `call` does."""
         async with self._post("server/discover", {"_meta": self._meta()}) as response:
-            _raise_refusal(await _answer(response))
+            raise_refusal(await _answer(response))
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         """Call a Central tool; returns its structured result.
@@ -165,8 +127,7 @@ class CentralClient:
         with Charge(tool, arguments, expected or None) as charge:
             async with self._post("tools/call", params, name=tool) as response:
                 frame = await _answer(response)
-            text = _tool_result(tool, frame)
-            result = _understood(_structured, text) or {}
+            result, text = tool_result(tool, frame)
             charge.answered(text, result)
             return result
 
@@ -191,14 +152,14 @@ class CentralClient:
         params = {"notifications": {"resourceSubscriptions": wanted}, "_meta": self._meta()}
         async with self._post("subscriptions/listen", params) as response:
             if not _is_stream(response):
-                _raise_refusal(await _answer(response))
+                raise_refusal(await _answer(response))
                 raise ProtocolRefused("Central answered a subscription with something else than a stream")
             frames = _frames(response)
             first = await anext(frames, None)
             if first is None:
                 raise Unreachable("Central closed a subscription stream before acknowledging it")
             if first.method != "notifications/subscriptions/acknowledged":
-                _raise_refusal(first)
+                raise_refusal(first)
                 raise ProtocolRefused("Central did not acknowledge the subscription")
             yield Cues(frames)
 
@@ -313,63 +274,22 @@ async def _check_status(response: httpx2.Response) -> None:
         raise ProtocolRefused(f"Central answered HTTP {status}: {text}")
 
 
-async def _answer(response: httpx2.Response) -> _Frame:
+async def _answer(response: httpx2.Response) -> Frame:
     """The one JSON-RPC answer in a response; a call slower than 15 s arrives as a stream (central.md §2.1)."""
     if _is_stream(response):
         async for frame in _frames(response):
             if frame.result is not None or frame.error is not None:
                 return frame
         raise Unreachable("Central ended the answer before its result")
-    return _parse(await response.aread())
+    return parse(await response.aread())
 
 
-async def _frames(response: httpx2.Response) -> AsyncIterator[_Frame]:
+async def _frames(response: httpx2.Response) -> AsyncIterator[Frame]:
     source = httpx2.EventSource(response, max_event_size=None)
     async for event in source:
         if not event.data:
             continue
-        frame = _parse(event.data)
+        frame = parse(event.data)
         yield frame
         if frame.result is not None:
             return
-
-
-def _parse(data: bytes | str) -> _Frame:
-    return _understood(_decode, data)
-
-
-def _understood(decode: Callable[[bytes | str], Decoded], data: bytes | str) -> Decoded:
-    try:
-        return decode(data)
-    except msgspec.DecodeError as error:
-        raise ProtocolRefused(f"Central answered with something that is not MCP: {error}", is_answer=False) from error
-
-
-def _raise_refusal(frame: _Frame) -> None:
-    if frame.error is None:
-        return
-    if "instance" in frame.error.message.lower() and "mismatch" in frame.error.message.lower():
-        raise InstanceMismatch(frame.error.message)
-    raise ProtocolRefused(frame.error.message, rpc_code=frame.error.code)
-
-
-def _tool_result(tool: str, frame: _Frame) -> bytes:
-    """The JSON of a call's structured result."""
-    _raise_refusal(frame)
-    result = frame.result
-    if result is None:
-        raise ProtocolRefused(f"Central answered {tool} without a result", is_answer=False)
-    if not result.isError:
-        return bytes(result.structuredContent)
-    raise _tool_error(tool, result)
-
-
-def _tool_error(tool: str, result: _Result) -> CentralError:
-    typed = _understood(_structured, bytes(result.structuredContent))
-    if typed and typed.get("schema") == "pursers_tool_error_v1":
-        return ToolFailed(tool, str(typed.get("detail", "")), str(typed.get("code", "")) or None)
-    content = _understood(_content, bytes(result.content))
-    text = (content[0].text if content else "").removeprefix(f"Error executing tool {tool}: ")
-    if text.startswith("Central instance mismatch"):
-        return InstanceMismatch(text)
-    return ToolFailed(tool, text)
