@@ -9,7 +9,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -20,9 +19,6 @@ from pursersd.errors import (
     CentralError,
     Overloaded,
     ProtocolRefused,
-    PursersError,
-    RegistryError,
-    ToolFailed,
     Unreachable,
 )
 from pursersd.feed import ticket_reads
@@ -30,8 +26,8 @@ from pursersd.feed.board import COALESCE, FIRST_RETRY, LAST_RETRY, TOUCH
 from pursersd.feed.catchup import Catchup, CursorAhead
 from pursersd.feed.feed import Feed
 from pursersd.feed.place import Follower, Place
+from pursersd.feed.registries import Registries
 from pursersd.ids import journal_uri
-from pursersd.rules import registry
 from pursersd.rules.backoff import delays
 from pursersd.rules.digest_buffer import Buffer, Event
 from pursersd.rules.digest_tickets import Ticket, Tickets
@@ -48,14 +44,6 @@ DOWN_LIMIT = 1.0
 """The same while Central does not answer."""
 
 PURPOSE = "digest"
-
-
-@dataclass(slots=True)
-class _Registry:
-    """A home board's registry, or why there is none; None: not read since it may have changed."""
-
-    asking: anyio.Lock = field(default_factory=anyio.Lock)
-    found: Mapping[str, object] | PursersError | None = None
 
 
 class DigestFeed:
@@ -75,7 +63,7 @@ class DigestFeed:
         """By agent id, in which the board is."""
         self._followers: dict[Follower, tuple[str, dict[str, Place]]] = {}
         """The home board and the places of each."""
-        self._registries: dict[str, _Registry] = {}
+        self._registries = Registries(pool)
         self._refreshing = anyio.Lock()
         self._work = anyio.Event()
         self._changed = anyio.Event()
@@ -190,17 +178,7 @@ class DigestFeed:
 
         Raises RegistryError and CentralError.
         """
-        known = self._registries.setdefault(home, _Registry())
-        async with known.asking:
-            if known.found is None or not self.listens(home):
-                try:
-                    answer = await self._pool.read("board_state_get", {"board_id": home, "key": registry.STATE_KEY})
-                    known.found = registry.validated(answer)
-                except (RegistryError, ToolFailed) as error:
-                    known.found = error
-            if isinstance(known.found, PursersError):
-                raise known.found.with_traceback(None)
-            return known.found
+        return await self._registries.get(home, is_told=self.listens(home))
 
     async def refresh(self, boards: Iterable[str]) -> None:
         """Read the tickets of these boards again to which something has happened. Raises CentralError."""
@@ -251,8 +229,7 @@ class DigestFeed:
                     place.reads += 1
             return False
         finally:
-            for home in homes & self._registries.keys():
-                self._registries[home].found = None
+            self._registries.forget(homes)
             for follower, (home, places) in list(self._followers.items()):
                 if home in homes:
                     follower.registry_changed()

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from pursersd.conversation.conversation import Conversation
 from pursersd.errors import ArgumentError, OutcomeUnknown, PursersError
 from pursersd.feed.centrals import Central
-from pursersd.rules import human_answer, human_asked, human_round, registry, selection
+from pursersd.feed.registries import read_registry
+from pursersd.rules import human_answer, human_asked, human_round, selection
 from pursersd.rules.elicitation import Declared, declared
 from pursersd.rules.human_answer import Answer, Given
 from pursersd.rules.human_question import SENSITIVE, Question, Target, pending, with_disposition
@@ -27,7 +28,7 @@ from pursersd.tools import humans, sealed_state
 from pursersd.tools.call import Call
 from pursersd.tools.human_request import MODERN, join
 from pursersd.tools.humans import Listed
-from pursersd.tools.project_registry import validated
+from pursersd.tools.project_registry import explained
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +82,7 @@ async def _boards(conversation: Conversation, central: Central, boards: list[str
         return list(dict.fromkeys(board.strip() for board in boards))
     known = None
     if selection.wants_registry("registry", narrowed):
-        arguments = {"board_id": home, "key": registry.STATE_KEY}
-        known = await validated(home, central.pool.read("board_state_get", arguments))
+        known = await explained(home, read_registry(central.pool, home))
     return selection.select("registry", None, home=home, boards_filter=narrowed, registry=known).boards
 
 

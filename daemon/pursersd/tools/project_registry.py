@@ -23,14 +23,18 @@ async def project_registry_get(ctx: Context[Conversation, Any]) -> dict[str, Any
     except PursersError as error:
         raise ToolError(join_failure_text(error)) from error
     call = Call.of(ctx.request_context)
-    arguments = {"board_id": seat.board, "key": registry.STATE_KEY}
-    return await validated(seat.board, call.carry_out(central.pool, "board_state_get", arguments))
+
+    async def read() -> dict[str, object]:
+        arguments = {"board_id": seat.board, "key": registry.STATE_KEY}
+        return registry.validated(await call.carry_out(central.pool, "board_state_get", arguments))
+
+    return await explained(seat.board, read())
 
 
-async def validated(board: str, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    """The registry that Central's answer holds. Raises ToolError with what is wrong and what to do."""
+async def explained(board: str, reading: Awaitable[dict[str, object]]) -> dict[str, object]:
+    """The registry that is being read. Raises ToolError with what is wrong and what to do."""
     try:
-        return dict(registry.validated(await answer))
+        return await reading
     except ToolFailed as error:
         if not str(error).startswith(NO_KEY):
             raise ToolError(str(error)) from error

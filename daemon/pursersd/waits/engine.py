@@ -14,8 +14,9 @@ import anyio
 from pursersd.central.account import current
 from pursersd.errors import CentralError, PursersError, ToolFailed
 from pursersd.feed.centrals import Central
+from pursersd.feed.registries import read_registry
 from pursersd.feed.waiter import Bell
-from pursersd.rules import multi_result, outcome, registry, routing, selection, views
+from pursersd.rules import multi_result, outcome, routing, selection, views
 from pursersd.rules.arguments import WaitArguments, budget_s
 from pursersd.rules.relevance import Watcher
 from pursersd.rules.selection import Selection
@@ -128,8 +129,7 @@ async def _choose(caller: Caller, central: Central, arguments: WaitArguments) ->
     if selection.wants_registry(arguments.boards, settings.boards_filter):
         try:
             await central.pool.require_board(settings.board)
-            answer = await central.pool.read("board_state_get", {"board_id": settings.board, "key": registry.STATE_KEY})
-            known = registry.validated(answer)
+            known = await read_registry(central.pool, settings.board)
         except PursersError as error:
             known = error
     chosen = selection.select(
