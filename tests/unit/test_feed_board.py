@@ -354,6 +354,93 @@ async def test_polling_goes_by_the_clock(reason: str, monkeypatch: pytest.Monkey
             assert scene.got("b") == []
 
 
+async def test_others_that_are_read_do_not_hasten_the_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POLL", 3600.0)
+    async with running() as scene:
+        scene.add("polled", push=False)
+        scene.add("pushed")
+        await until(lambda: scene.reads)
+        for _ in range(3):
+            scene.pool.write("pushed")
+            scene.feed.seat_cued(scene.waiters["pushed"].seat.uri)
+            await until(lambda: scene.got("pushed"))
+        assert [read for read in scene.reads if read.startswith("polled")] == ["polled from 0"]
+
+
+@pytest.mark.parametrize("cue", ["journal", "gap", "another journal", None])
+async def test_what_was_read_of_the_board_is_history_with_the_next_cue(cue: str | None) -> None:
+    """The shared reads of tickets are the waits' own; a seat's cue comes with one of its board's journal."""
+    async with running() as scene:
+        await scene.feed.reads.read("board_status", {})
+        match cue:
+            case "journal":
+                scene.feed.journal_cued(frozenset())
+            case "gap":
+                scene.feed.gap()
+            case "another journal":
+                scene.feed.replaced()
+        await scene.feed.reads.read("board_status", {})
+        assert scene.pool.asked == ["who is there"] * (2 if cue else 1)
+
+
+async def test_a_waiter_that_left_is_marked_no_more_and_its_seat_is_forgotten() -> None:
+    async with running() as scene:
+        first, second = scene.add("a"), scene.add("a/2")
+        scene.feed.remove(first)
+        scene.write("a")
+        await scene.settled()
+        assert not first.marks
+        assert scene.got("a/2") == [1]
+        scene.feed.remove(second)
+        scene.feed.seat_cued(second.seat.uri)
+        assert not second.marks
+        assert not scene.feed._by_seat  # a daemon that runs for months has seen many
+
+
+async def test_a_join_of_somebody_who_comes_tells_of_another_numbering() -> None:
+    async with running() as scene:
+        scene.pool.write()
+        waiters = [
+            Waiter(replace(seat(name), generation=told), push=True) for name, told in zip("abc", "112", strict=True)
+        ]
+        for waiter in waiters:
+            assert not any(waiter.is_foreign for waiter in waiters)
+            scene.feed.add(waiter)
+        assert [waiter.is_foreign for waiter in waiters] == [True, True, False]
+
+
+@pytest.mark.parametrize(("cued", "asked"), [(True, 1), (False, 0)])
+async def test_the_doubt_about_a_seat_whose_waiter_has_left_is_not_forgotten(cued: bool, asked: int) -> None:
+    """It saw a row less than there was, and was cued for another that nobody reads for it any more."""
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+        scene.write("nobody")
+        await scene.settled()
+        scene.pool.asked.clear()
+        if cued:
+            scene.waiters["a"].mark("seat")
+        scene.feed.remove(scene.waiters.pop("a"))
+        scene.feed.add(Waiter(seat("a"), push=True))
+        scene.waiters["b"].mark("journal")
+        scene.feed.nudge()
+        await scene.settled()
+        assert scene.pool.asked.count("who is there") == asked
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+async def test_who_enters_past_hidden_rows_right_after_its_join_is_looked_for(hidden: bool) -> None:
+    async with running() as scene:
+        waiter = scene.add("a")
+        await scene.seats.join(waiter.seat.request)
+        scene.pool.write("nobody")
+        scene.pool.asked.clear()
+        await scene.feed.confirm(waiter.seat, 1, hidden=hidden)
+        scene.feed.nudge()
+        await until(lambda: scene.feed.is_quiet)
+        assert scene.pool.asked == (["who is there"] if hidden else [])
+
+
 async def test_a_central_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FIRST_RETRY", 0.001)
     async with running() as scene:
