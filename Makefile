@@ -46,6 +46,9 @@ check: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
+scale: $(STAMP) ## two hundred conversations and a burst of events for all of them (BURST=1000)
+	@BURST=$(or $(BURST),1000) $(BIN)/python -m pytest tests/system/test_scale.py
+
 bench: $(STAMP) ## measure shim and bridge side by side; writes docs/benchmarks.md
 	@PYTHONPATH=tests $(BIN)/python -m bench
 
@@ -56,4 +59,4 @@ clean: ## remove all that make and the tools wrote
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help venv demo test test-hosts test-typescript parity fuzz soak check bench snapshot clean
+.PHONY: help venv demo test test-hosts test-typescript parity fuzz soak scale check bench snapshot clean
