@@ -13,6 +13,7 @@ from pursersd.central.account import charged_to
 from pursersd.central.pool import Pool
 from pursersd.errors import CentralError, Overloaded, Unreachable
 from pursersd.feed.catchup import Catchup, CursorAhead, position_after
+from pursersd.feed.doubts import Doubts
 from pursersd.feed.reads import SharedReads
 from pursersd.feed.waiter import Marks, Page, Waiter
 from pursersd.rules import sharing
@@ -73,10 +74,7 @@ class BoardFeed:
         """Set once the journal stream has covered or refused the board, or Central turned out to be unreachable."""
         self._pool = pool
         self._seats = seats
-        self._missed: set[str] = set()
-        """Agent ids of seats whose pages left out rows since it was last clear that they are members."""
-        self._doubtful: set[str] = set()
-        """Those of them that were, or may have been, told of such a row: it may have been their leaving."""
+        self._doubts = Doubts(board, seats)
         self._generation: str | None = None
         """Central's token for the numbering of this board's journal; None for a board that has none."""
         self._work = anyio.Event()
@@ -143,8 +141,7 @@ class BoardFeed:
         self.waiters.remove(waiter)
         sharing = self._by_seat[waiter.seat.uri]
         sharing.remove(waiter)
-        if waiter.seat.agent_id in self._missed and (waiter.marks.by_seat or waiter.marks.uncertain):
-            self._doubtful.add(waiter.seat.agent_id)  # nobody will read for it any more
+        self._doubts.told(waiter.seat.agent_id, waiter.marks)  # nobody will read for it any more
         if not sharing:
             del self._by_seat[waiter.seat.uri]
 
@@ -169,13 +166,13 @@ class BoardFeed:
     async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
         """See Seats.confirm. What it leaves open is found out by one look at the board, for all who enter at the time."""
         if not await self._seats.confirm(seat, head, hidden=hidden):
-            self._doubtful.add(seat.agent_id)
+            self._doubts.add(seat.agent_id)
             self._work.set()
 
     @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to read for anybody now."""
-        return not self._in_round and not self._doubtful and not any(waiter.is_due for waiter in self.waiters)
+        return not self._in_round and not self._doubts and not any(waiter.is_due for waiter in self.waiters)
 
     def polls(self, waiter: Waiter) -> bool:
         """Whether this waiter is read by the clock and not by cues."""
@@ -264,7 +261,7 @@ class BoardFeed:
                     await self._serve(reader, marks, shown)
                     if self._called and not was_called:
                         break
-            await self._look_after()
+            await self._doubts.resolve(self.waiters, self.reads, live=self.is_covered)
         finally:
             for waiter, taken in marks.items():  # not read because of others, an error or the end of the feed
                 waiter.marks.add(taken)
@@ -344,41 +341,14 @@ class BoardFeed:
     def _jump(self, waiter: Waiter, head: int) -> None:
         """Go on at the end of the journal: what lies before it cannot be told from what was seen in another one."""
         waiter.is_foreign = False
-        self._missed.add(waiter.seat.agent_id)
+        self._doubts.missed(waiter.seat.agent_id)
         waiter.deliver(Page([], head, resynced=True))
         self._pool.windows.opened(LW_RESYNC, f"{waiter.seat.agent_name} on {self.board} goes on at {head}")
 
     def _note_doubt(self, waiter: Waiter, page: dict[str, Any], marks: Marks) -> None:
-        seat = waiter.seat.agent_id
         if page["scan_count"] > len(page["events"]) or page.get("resync_required"):
-            self._missed.add(seat)
-        if seat in self._missed and (marks.by_seat or marks.uncertain):
-            self._doubtful.add(seat)
-
-    async def _look_after(self) -> None:
-        """Join those seats again that have left the board, or were made to: they are told nothing any more (central.md §5).
-
-        The event of it is hidden from the seat, so that whatever it was cued for and does not see may have been that.
-        """
-        waiting = {waiter.seat.agent_id: waiter for waiter in self.waiters}
-        asked = frozenset(self._doubtful)  # others may come while Central answers
-        doubtful = [waiting[agent_id] for agent_id in asked if agent_id in waiting]
-        try:
-            if doubtful:
-                head = max(waiter.cursor for waiter in doubtful)
-                with charged_to(doubtful[0].account):
-                    status = await self.reads.read("board_status", {}, at_least=head, live=self.is_covered)
-                members = {row.get("agent_id") for row in status["agents"] if row.get("lifecycle_status") == "active"}
-                for waiter in doubtful:
-                    if waiter.seat.agent_id not in members:
-                        with charged_to(waiter.account):
-                            await self._seats.keepalive(waiter.seat)
-        except (Unreachable, Overloaded):
-            raise
-        except CentralError as error:
-            log.info("board %s: who has left it cannot be found out: %s", self.board, error)
-        self._missed -= asked
-        self._doubtful -= asked
+            self._doubts.missed(waiter.seat.agent_id)
+        self._doubts.told(waiter.seat.agent_id, marks)
 
 
 def sweep_pause_s(seats: int) -> float:
