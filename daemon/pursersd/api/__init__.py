@@ -12,6 +12,17 @@ from pursersd.api.config import Config as Config
 from pursersd.api.config import ConfigChange as ConfigChange
 from pursersd.api.config import ConfigRow as ConfigRow
 from pursersd.api.config import Reloaded as Reloaded
+from pursersd.api.conversations import ConversationStatus as ConversationStatus
+from pursersd.api.conversations import Delivery as Delivery
+from pursersd.api.conversations import Ended as Ended
+from pursersd.api.conversations import EndedRow as EndedRow
+from pursersd.api.conversations import LeaseRow as LeaseRow
+from pursersd.api.conversations import Reap as Reap
+from pursersd.api.conversations import ReapRow as ReapRow
+from pursersd.api.conversations import SeatRow as SeatRow
+from pursersd.api.conversations import SeatStatus as SeatStatus
+from pursersd.api.conversations import Setting as Setting
+from pursersd.api.conversations import State as State
 from pursersd.api.doors import JOIN_VARIABLES as JOIN_VARIABLES
 from pursersd.api.doors import DoorsNoted as DoorsNoted
 from pursersd.api.doors import Join as Join
@@ -29,8 +40,6 @@ from pursersd.api.measures import LatencyRow as LatencyRow
 from pursersd.api.measures import Metrics as Metrics
 from pursersd.api.schema import SCHEMA as SCHEMA
 
-State = Literal["waiting", "working", "idle", "detached"]
-Delivery = Literal["push", "poll"]
 CentralState = Literal["connecting", "ready", "unreachable", "refused"]
 StartedBy = Literal["auto", "user", "service"]
 """Who started a daemon: a shim or a command that needed one, somebody with `pursersctl start`, the service manager."""
@@ -73,61 +82,6 @@ def refusal(request: int, code: str, text: str) -> Reply:
     return Reply(id=request, error=Failure(code=code, text=text))
 
 
-class LeaseRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A lease that is this conversation's."""
-
-    board: str
-    ticket: str
-    kind: Literal["work", "review"]
-    state: Literal["kept", "paused"]
-    """`paused`: nobody is at work, so it is left to lapse."""
-    left_s: float
-    """Seconds until it lapses if it is not renewed."""
-
-
-class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One conversation as `pursersctl ps` shows it."""
-
-    seat: str | None
-    """Agent name, once Central has confirmed the join; None before."""
-    board: str | None
-    role: str | None
-    host: str
-    """Kind of host, such as `claude-code`: PURSERS_HOST, the client's name, or the process name."""
-    host_pid: int | None
-    shim_pid: int
-    conversation: str
-    state: State
-    delivery: Delivery | None
-    """How events reach the current or last wait; None before the first."""
-    since_s: float
-    """Seconds in this state."""
-    age_s: float
-    """Seconds since the conversation began."""
-    last_tool: str | None
-    link_epoch: int
-    shared_by: int
-    """How many live conversations use this seat, itself included; 0 while it has no seat."""
-    central: str | None
-    """URL of its Central, without user information."""
-    cwd: str
-    shim_version: str
-    poll_reason: str | None = None
-    """Why delivery is `poll`."""
-    boards: list[str] = []
-    """Every board of the current or last wait; `board` is the first."""
-    leases: list[LeaseRow] = []
-    """What it holds, as far as the daemon knows."""
-    problem: str | None = None
-    """What is wrong with its settings, so that its calls fail."""
-    cut_reason: str | None = None
-    """Why the daemon cut the link of a detached conversation; None when it was lost otherwise."""
-    wakes: int = 0
-    """How often a wait of its answered with something for the model."""
-    lag: int | None = None
-    """Journal entries that its last wait is behind the newest one that the daemon knows of; None before the first wait."""
-
-
 class Warning(msgspec.Struct, frozen=True, kw_only=True):
     """Something the operator should know: a stable code, since when, what it means and what to do."""
 
@@ -146,103 +100,6 @@ class Ps(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA
     warnings: list[Warning] = []
     """The same as in `status`."""
-
-
-class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One conversation that has ended, as `pursersctl ps --ended` shows it."""
-
-    seat: str | None
-    board: str | None
-    role: str | None
-    host: str
-    host_pid: int | None
-    shim_pid: int
-    conversation: str
-    reason: str
-    """Why it ended."""
-    ago_s: float
-    """Seconds since then."""
-    age_s: float
-    """Seconds that it had lived with this daemon."""
-    last_tool: str | None
-    cwd: str
-
-
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to `ended`: what this daemon remembers, the newest first."""
-
-    ended: list[EndedRow]
-    schema: int = SCHEMA
-
-
-class ReapRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is there for nobody."""
-
-    kind: Literal["shim", "conversation"]
-    """A shim's process and its conversation, or only a conversation that the daemon holds."""
-    why: str
-    seat: str | None
-    board: str | None
-    host: str
-    host_pid: int | None
-    shim_pid: int
-    conversation: str
-
-
-class Reap(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to `reap`."""
-
-    found: list[ReapRow]
-    ending: bool
-    """Whether they are being ended, or only listed."""
-    schema: int = SCHEMA
-
-
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One resolved value of a conversation, and where it came from."""
-
-    name: str
-    value: str | None
-    """None when there is none. Of the token: its key id and short fingerprint, or the fingerprint alone."""
-    origin: Literal["variable", "file", "door", "automatic", "default"]
-    origin_name: str | None
-    """The variable (of a file: the one that names it), or the key id of the stored door."""
-
-
-class SeatStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One seat that a conversation has taken."""
-
-    board: str
-    agent_name: str
-    agent_id: str
-    principal_id: str
-    role: str
-    claim_ttl_s: int
-    generation: str | None
-    """Generation of the board that its calls insist on; None for a board without."""
-    shared_by: int
-    """How many conversations use this seat, this one included."""
-    declared: bool
-    """Whether Central was told what this conversation's settings declare; False when an older one on the seat wants else."""
-
-
-class ConversationStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to `conversation`: one of them in detail."""
-
-    row: SeatRow
-    """The same as in `ps`."""
-    settings: list[Setting]
-    doors: str | None
-    """Folder of the stored doors that it looks at."""
-    stats: str | None = None
-    """File that its calls are counted in."""
-    seats: list[SeatStatus]
-    """The one of its home board first; empty before its first join."""
-    problems: list[str]
-    """Why it cannot work with Central, each with what to do; empty when it can."""
-    notes: list[str]
-    """What of its settings is ignored, each with what is used instead."""
-    schema: int = SCHEMA
 
 
 class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
