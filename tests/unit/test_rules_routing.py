@@ -143,6 +143,16 @@ def test_targets_that_lead_to_a_project(target: str, fields: Json, expected: Rou
     assert claimable == ([] if expected.work_dir == expected.operator_dir else told)
 
 
+def test_news_of_work_in_hand_are_told_wherever_they_lead() -> None:
+    """The registry may have changed since the seat took it."""
+    event = {"board_id": "b", "target_url": "nobody/x", "reason": "held_ticket_update"}
+    (told,) = route([event], registry(mill={}), claimable_call=True)
+    assert told["routing_error"]["code"] == "project_route_not_registered"
+    own = {**event, "target_url": "mill"}
+    assert route([own], registry(mill={}), claimable_call=True) == [{**own, "work_dir": "/w/mill"}]
+    assert route([{**event, "reason": "broadcast"}], registry(mill={}), claimable_call=True) == []
+
+
 def test_an_event_without_a_target_gets_the_only_folder_of_its_board() -> None:
     event = {"board_id": "b", "kind": "ticket_backlog"}
     fleet = {"fleet_clone_dir": "/f/x"}

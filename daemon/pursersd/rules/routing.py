@@ -68,11 +68,12 @@ def route(
 
     A claimable call loses the events whose target no seat can ever claim; what has no target but leads to the
     operator's checkout stays, with `claim_refused`. The result may be empty: then nothing is there for the caller.
+    News of work that the seat has stay in any case: there is nothing to claim. (The bridge loses them, too.)
     Two folders are the same if `real_path` is; that looks at symlinks, so at the file system.
     """
     projects = _active(registry)
     map_ = _Map(_only_dirs(projects.values()), _operator_dirs(projects.values()), _comparison(real_path))
-    routed = (_routed(event, projects, map_, claimable_call) for event in events)
+    routed = (_routed(event, projects, map_, claimable_call and not _is_held(event)) for event in events)
     return [event for event in routed if event is not None]
 
 
@@ -135,6 +136,10 @@ def _routed(
         told["claim_refusal_code"] = READ_ONLY.code
         told["claim_refusal_reason"] = READ_ONLY.message
     return told
+
+
+def _is_held(event: Mapping[str, object]) -> bool:
+    return event.get("reason") == "held_ticket_update"
 
 
 def _is_own_read_only(route: Route, map_: _Map) -> bool:

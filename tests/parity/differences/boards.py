@@ -133,6 +133,25 @@ BOARDS = (
         },
     ),
     Difference(
+        "held-without-route",
+        "News of work that the seat has are told whether the registry knows its target or not; the bridge takes them away with "
+        "what nobody could claim.",
+        {
+            "routes-held": at(
+                0,
+                events=[
+                    Has(
+                        kind="ticket_annotated",
+                        reason="held_ticket_update",
+                        routing_error=Has(code="project_route_not_registered"),
+                    )
+                ],
+                reason="held_ticket_update",
+                timed_out=False,
+            )
+        },
+    ),
+    Difference(
         "unread-boards",
         "Boards whose questions could not be read are named, with the reason; the bridge says that nothing is pending there.",
         {

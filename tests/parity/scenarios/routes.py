@@ -6,6 +6,7 @@ from parity.scenarios.acts import (
     BASE,
     HEAD,
     LAST,
+    annotated,
     claimed,
     created,
     idle,
@@ -220,6 +221,16 @@ ROUTES = (
             *on(SECOND, created("A", target_url="nobody/one")),
             idle(boards="registry", since_seq=TWO_BASES),
             idle(boards="registry", since_seq=LAST),
+        ),
+    ),
+    Scenario(
+        "routes-held",
+        "News of work in hand, the target of which leads nowhere.",
+        REGISTRY,
+        (
+            MAPPED,
+            *on(SECOND, created("A", target_url="nobody/one"), claimed("ann", "A"), annotated("boss", "A")),
+            idle(boards="registry", since_seq=TWO_BASES),
         ),
     ),
     Scenario(
