@@ -184,6 +184,13 @@ async def test_a_cursor_is_only_known_when_something_was_read(scene: Scene) -> N
     assert scene.wait.reached == 4
 
 
+async def test_work_that_was_passed_over_is_no_open_work_either(scene: Scene) -> None:
+    scene.page(1, "T1")
+    scene.wait.passed_over(await scene.wait.take())
+    scene.tickets.open, scene.tickets.head = ["T1", "T2"], 1
+    assert await scan(scene.wait) == ["T2"]
+
+
 # --- scans --------------------------------------------------------------------------------------------------------------
 
 

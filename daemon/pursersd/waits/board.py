@@ -172,7 +172,9 @@ class BoardWait(Watched):
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         """These events are the result: the work that they tell of is not shown again at once (D4)."""
         self.memory.suppression.surfaced(self.watcher, events)
-        self.passed_over(events)
+        for event in events:
+            if ticket := self._tickets_told.get(ticket_of(event) or ""):
+                self.memory.suppression.told(self.watcher, ticket)
         if not at_entry:
             return
         self.memory.guard.returned(self.watcher, self.cursor, events)
@@ -181,9 +183,9 @@ class BoardWait(Watched):
                 self._award(self._tickets_told.get(ticket_of(event) or "") or event)
 
     def passed_over(self, events: list[Event]) -> None:
-        """The tickets of these events are dealt with: they are not shown as open work."""
+        """The caller is not told of these events: their work is not shown as open work either (bridge.md §2.7)."""
         for event in events:
-            if ticket := self._tickets_told.get(ticket_of(event) or ""):
+            if ticket := self._tickets_told.pop(ticket_of(event) or "", None):
                 self.memory.suppression.told(self.watcher, ticket)
 
     def withdrawn(self, events: list[Event]) -> None:
