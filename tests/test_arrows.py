@@ -36,6 +36,7 @@ LAYERS = {
     "pursersd.files": 10,
     "pursersd.ids": 10,
     "pursersd.installed": 10,
+    "pursersd.lanes": 10,
     "pursersd.secret": 10,
     "pursersd.windows": 12,
     "pursersd.descriptors": 12,

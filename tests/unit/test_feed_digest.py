@@ -1,13 +1,14 @@
 """feed/digest: when journals are read for digests, by whom, and what is told to followers. On the real Central: system/."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import anyio
 import pytest
 
 from pursersd.central import streams
+from pursersd.central.account import Account, charged_to
 from pursersd.errors import ToolFailed, Unreachable
 from pursersd.feed import digest as module
 from pursersd.feed import feed as feed_module
@@ -17,6 +18,7 @@ from pursersd.feed.place import Place
 from pursersd.ids import journal_uri
 from pursersd.rules.windows import LW_RESYNC
 from pursersd.seats.seat import Seats
+from pursersd.state.stats import StatsWriters
 from unit.scripted_pool import ScriptedPool, seat
 
 pytestmark = pytest.mark.anyio
@@ -298,3 +300,28 @@ async def test_followers_are_told_when_the_central_is_closed() -> None:
         with scene.follow("ann", told):
             scene.digest.close()
         assert told.heard[-1] == "ended"
+
+
+async def test_places_that_nobody_follows_are_kept_up_to_a_limit_and_of_followers_nothing() -> None:
+    scene, account = Scene(), Account(StatsWriters(None).of({"HOME": "/nowhere"}, "/"), lambda: ("b", "ann"))
+    with scene.follow("stays") as stays:
+        for number in range(module.PLACES + 10):
+            with charged_to(account), scene.follow(f"seat-{number}") as place:
+                assert place.account is account
+            assert place.account is None, "whoever paid has gone"
+        assert repr(scene.digest).startswith(f"<DigestFeed 1 followers, {module.PLACES + 1} places")
+        with scene.follow("stays") as again:
+            assert again is stays, "one that is followed is never forgotten"
+
+
+async def test_who_has_followed_longest_pays() -> None:
+    scene, writer = Scene(), StatsWriters(None).of({"HOME": "/nowhere"}, "/")
+    first, second = (Account(writer, lambda: ("b", "ann")) for _ in range(2))
+    with ExitStack() as one, ExitStack() as other:
+        with charged_to(first):
+            place = one.enter_context(scene.follow("ann"))
+        with charged_to(second):
+            other.enter_context(scene.follow("ann"))
+        assert place.account is first
+        one.close()
+        assert place.account is second

@@ -43,5 +43,6 @@ def test_the_own_cursor_is_read_behind_a_running_acknowledgement() -> None:
             pool.acknowledging.set()
             await anyio.wait_all_tasks_blocked()
             assert pool.asked[3:] == [("ann", None)]
+        assert len(catchup._own_cursor) == 0, "nothing is kept of a seat once nobody asks for it"
 
     anyio.run(body)

@@ -166,3 +166,21 @@ async def test_an_answer_does_not_serve_for_ever(pooled: Pooled) -> None:
     assert await crowd(reads, 3, pooled) == [0] * 3
     now = FRESH
     assert await crowd(reads, 3, pooled) == [1] * 3
+
+
+async def test_a_cue_lets_go_of_all_answers(reads: SharedReads, pooled: Pooled) -> None:
+    for number in range(10):
+        await reads.read("ticket_get", {"ticket_id": str(number)})
+    assert repr(reads) == f"<SharedReads b: 10/{KEPT}>"
+    reads.cued()
+    assert repr(reads) == f"<SharedReads b: 0/{KEPT}>"
+
+
+async def test_an_answer_that_comes_after_a_cue_is_not_kept(reads: SharedReads, pooled: Pooled) -> None:
+    pooled.open = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reads.read, "ticket_get", {"ticket_id": "T"})
+        await anyio.wait_all_tasks_blocked()
+        reads.cued()
+        pooled.open.set()
+    assert repr(reads) == f"<SharedReads b: 0/{KEPT}>"

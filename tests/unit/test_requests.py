@@ -107,6 +107,52 @@ def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     assert requests.name(0) == (0, 0)
 
 
+def test_ids_that_make_no_difference_later_are_not_kept() -> None:
+    """A host gives each request a new id: what waits for months must not collect them."""
+    requests = Requests()
+    for number in range(100):
+        answer(requests, number)
+        requests.take_due(number)
+    requests.begin(100, 100, None)
+    requests.cancelled(100)
+    requests.end(100, answered=False)
+    assert repr(requests) == "<Requests 0 running, 0 undelivered, 0 ids>"
+
+
+def test_ids_of_which_keys_were_made_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 3)
+    requests = Requests()
+    for number in range(5):
+        requests.begin(number, number, None)
+        assert requests.name(number) == (number, 0)
+        requests.end(number, answered=True)
+    assert repr(requests) == "<Requests 0 running, 0 undelivered, 3 ids>"
+    requests.begin(4, 4, None)
+    assert requests.name(4) == (4, 1), "another question with the id of an earlier one has a key of its own"
+
+
+def test_an_id_whose_answer_may_come_to_nothing_is_kept() -> None:
+    """The link was lost before the call made its key: with the next link it is still the same request."""
+    first = Requests()
+    first.begin(1, 1, None)
+    assert first.name(1) == (1, 0)
+    first.end(1, answered=True)
+    first.begin(1, 1, None)
+    first.end(1, answered=False)
+    second = first.next_link()
+    second.begin(1, 1, 0.5)
+    assert second.name(1) == (1, 1)
+
+
+def test_a_cancelled_request_does_not_take_the_id_of_the_one_that_follows() -> None:
+    requests = Requests()
+    requests.begin(1, 1, None)
+    requests.cancelled(1)
+    requests.begin(1, "pursers-1", None)
+    requests.end(1, answered=False)
+    assert requests.name("pursers-1") == (1, 1)
+
+
 # --- answers that never arrived -----------------------------------------------------------------------------------------
 
 

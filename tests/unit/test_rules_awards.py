@@ -60,3 +60,16 @@ def test_the_memory_is_bounded() -> None:
 )
 def test_which_events_are_for_one(kind: str, reason: str, expected: bool) -> None:
     assert is_for_one({"kind": kind, "reason": reason}) is expected
+
+
+def test_what_is_over_is_forgotten_with_the_next_award() -> None:
+    """Whoever was woken long ago may have gone, and is not held on to."""
+    clock = Clock()
+    awards = Awards(clock=clock)
+    for number in range(100):
+        awards.award("seat", number, "first")
+    clock.now += KEPT_S - 1
+    awards.award("seat", 0, "first")
+    clock.now += 1
+    awards.award("seat", "work", "second")
+    assert repr(awards) == f"<Awards 2/{LIMIT}>"

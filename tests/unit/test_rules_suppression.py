@@ -251,3 +251,15 @@ def test_the_guard_remembers_a_bounded_number_of_seats() -> None:
     guard.returned(seats[0], 7, [cue("T")])
     assert [bool(guard.admit(seat, 7, [cue("T")])) for seat in seats] == [False, False, True]
     assert repr(guard) == "<SyntheticGuard 2/2>"
+
+
+def test_what_withholds_nothing_any_more_is_forgotten_in_each_interval() -> None:
+    suppression, clock = memory()
+    for number in range(100):
+        suppression.surfaced(ME, [cue(f"T{number}")])
+    clock.now += 599.0
+    suppression.surfaced(ME, [cue("later")])
+    clock.now += 1.0
+    suppression.surfaced(ME, [cue("last")])
+    assert repr(suppression) == "<Suppression 2/500>"
+    assert not shows(suppression, cue("later"))

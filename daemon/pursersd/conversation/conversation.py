@@ -14,7 +14,6 @@ from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.configuration import Configuration
 from pursersd.conversation.description import leases_of, poll_reason, seats_of, settings_of
 from pursersd.conversation.following import Following
-from pursersd.conversation.lanes import Lanes
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.requests import Requests
 from pursersd.conversation.surroundings import Surroundings
@@ -22,6 +21,7 @@ from pursersd.conversation.witness import Witness
 from pursersd.errors import CentralError, ConfigurationError, Forbidden, Unauthenticated
 from pursersd.feed.centrals import Central, Centrals
 from pursersd.ids import RequestId
+from pursersd.lanes import Lanes
 from pursersd.rules.capabilities import frozen
 from pursersd.rules.denials import Denials
 from pursersd.rules.suppression import Suppression, SyntheticGuard

@@ -4,14 +4,16 @@ or turns out to be lost.
 The server knows a request by an id of its own (see RequestIds), the shim by the host's.
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pursersd.ids import RequestId
 
 Acknowledge = Callable[[], Awaitable[None]]
 Withdraw = Callable[[], None]
+
+Value = TypeVar("Value")
 
 REMEMBERED = 1000
 """Ids, and answers of which nobody said that they were delivered, that are remembered; the oldest are forgotten first."""
@@ -35,7 +37,14 @@ class _Request:
     host: RequestId
     age_s: float | None
     nth: int
+    is_named: bool = False
+    is_cancelled: bool = False
     answer: _Answer = field(default_factory=_Answer)
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether it makes no difference to a later request of the same id."""
+        return not self.is_named and self.nth == 0
 
 
 class Requests:
@@ -48,10 +57,14 @@ class Requests:
         self._links = 0
         """How many links there have been, this one included."""
         self._running: dict[RequestId, _Request] = {}
-        self._undelivered: OrderedDict[RequestId, _Answer] = OrderedDict()
+        self._undelivered: dict[RequestId, _Answer] = {}
         """Answers to tool calls that the host may not have, by its id."""
-        self._uses: OrderedDict[RequestId, int] = OrderedDict()
-        """How often an id was used before its newest request."""
+        self._uses: dict[RequestId, int] = {}
+        """How often an id was used before its newest request. Most requests have a new id and nobody asks for their name:
+        these are forgotten with their answer."""
+
+    def __repr__(self) -> str:
+        return f"<Requests {len(self._running)} running, {len(self._undelivered)} undelivered, {len(self._uses)} ids>"
 
     def begin(self, host: RequestId, own: RequestId, age_s: float | None) -> None:
         """The server gets a request. `age_s`: how long it has been pending if it was sent before, else None."""
@@ -70,6 +83,8 @@ class Requests:
         request = self._running.pop(own, None)
         if request is None:
             return
+        if (answered or request.is_cancelled) and request.is_nameless and self._uses.get(request.host) == 0:
+            del self._uses[request.host]
         if not answered:
             request.answer.lost()
         elif is_call or request.answer.acknowledge is not None:
@@ -106,6 +121,8 @@ class Requests:
         unwanted = self._undelivered.pop(host, None)
         if unwanted is not None:
             unwanted.lost()
+        for request in self._running.values():
+            request.is_cancelled |= request.host == host
 
     def was_sent_before(self, own: RequestId) -> bool:
         """Whether an earlier daemon, or this one on an earlier link, had it and may have carried it out."""
@@ -122,6 +139,7 @@ class Requests:
     def name(self, own: RequestId) -> tuple[RequestId, int]:
         """What it is called over all links: the host's id, and how many requests had the same id before it."""
         request = self._running[own]
+        request.is_named = True
         return request.host, request.nth
 
     def acknowledge_when_delivered(self, own: RequestId, acknowledge: Acknowledge) -> None:
@@ -144,6 +162,6 @@ class Requests:
         return request.age_s if request is not None else None
 
 
-def _shorten(entries: OrderedDict[RequestId, _Answer] | OrderedDict[RequestId, int]) -> None:
+def _shorten(entries: dict[RequestId, Value]) -> None:
     while len(entries) > REMEMBERED:
-        entries.popitem(last=False)
+        del entries[next(iter(entries))]

@@ -1,14 +1,12 @@
 """Read a seat's journal page by page, without any effect at Central (touch=false)."""
 
 import logging
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anyio
-
 from pursersd.central.pool import Pool
 from pursersd.errors import Overloaded, ProtocolRefused, ToolFailed, Unreachable
+from pursersd.lanes import Lanes
 from pursersd.seats.seat import Seat, Seats
 
 PAGE = {"limit": 500, "max_events": 500, "max_bytes": 750_000}
@@ -38,8 +36,8 @@ class Catchup:
     def __init__(self, pool: Pool, seats: Seats) -> None:
         self._pool = pool
         self._seats = seats
-        self._own_cursor: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
-        """By agent id: held while a seat's own cursor at Central is moved, or read from."""
+        self._own_cursor = Lanes()
+        """By agent id: taken while a seat's own cursor at Central is moved, or read from."""
 
     def head_of(self, board: str) -> int | None:
         """Where the board's journal ended when anybody here read it last; None if nobody has. Central is not asked."""
@@ -52,7 +50,7 @@ class Catchup:
         """
         if cursor is None:
             # The host may call again before Central has heard what it was given: it would be given the same twice.
-            async with self._own_cursor[seat.agent_id]:
+            async with self._own_cursor.lane(seat.agent_id):
                 return await self._page(seat, None, background)
         return await self._page(seat, cursor, background)
 
@@ -81,7 +79,7 @@ class Catchup:
         if cursor <= 0:
             return
         arguments = {**_arguments(seat, cursor - 1), "limit": 1, "touch": True, "ack": True}
-        async with self._own_cursor[seat.agent_id]:
+        async with self._own_cursor.lane(seat.agent_id):
             for _ in range(ACKNOWLEDGEMENTS - 1):
                 try:
                     await self._acknowledge(seat, arguments)

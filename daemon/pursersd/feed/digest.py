@@ -45,6 +45,10 @@ DOWN_LIMIT = 1.0
 
 PURPOSE = "digest"
 
+PLACES = 256
+"""Places kept that nobody follows any more; the one that was left first goes first, and is read from the start when
+somebody comes back to it."""
+
 
 class DigestFeed:
     """The events and tickets of one pool. `run()` reads; with nobody who follows it does nothing."""
@@ -80,9 +84,9 @@ class DigestFeed:
         places = {}
         for seat in seats:
             place = self._places.setdefault(seat.agent_id, Place(seat, self._clock()))
-            place.seat, place.account = seat, place.account or current()
+            place.seat = seat
             place.is_dirty |= not place.followers  # nobody listened for it
-            place.followers += 1
+            place.followers[follower] = current()
             places[seat.board] = place
         self._followers[follower] = home, places
         self._hold()
@@ -92,7 +96,7 @@ class DigestFeed:
         finally:
             del self._followers[follower]
             for place in places.values():
-                place.followers -= 1
+                self._leave(place, follower)
             self._hold()
 
     def close(self) -> None:
@@ -335,6 +339,15 @@ class DigestFeed:
     def _hold(self) -> None:
         boards = frozenset(place.seat.board for place in self._places.values() if place.followers)
         self._feed().hold(boards, PURPOSE)
+
+    def _leave(self, place: Place, follower: Follower) -> None:
+        del place.followers[follower]
+        if place.followers or self._places.get(place.seat.agent_id) is not place:
+            return
+        self._places[place.seat.agent_id] = self._places.pop(place.seat.agent_id)
+        left = [agent for agent, known in self._places.items() if not known.followers]
+        for agent in left[:-PLACES]:
+            del self._places[agent]
 
     def _tell(self) -> None:
         self._changed.set()

@@ -1,6 +1,6 @@
 """Where a seat is in a journal that is read for digests, and who must be told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pursersd.central.account import Account
@@ -28,7 +28,8 @@ class Place:
     seat: Seat
     touched_at: float
     """When its seat last joined for it, on our clock."""
-    account: Account | None = None
+    followers: dict[Follower, Account | None] = field(default_factory=dict)
+    """Each with who pays for what it makes us read."""
     cursor: int = 0
     is_dirty: bool = True
     """Whether something may have happened since the last read was sent."""
@@ -41,6 +42,10 @@ class Place:
     """Up to which place the journal had been compacted when we came there."""
     has_hidden: bool = False
     """Whether rows were left out of its pages since it was last made sure that the seat is told of what happens."""
-    followers: int = 0
     last_event_at: float | None = None
     """When something new was read last, by Central's clock."""
+
+    @property
+    def account(self) -> Account | None:
+        """Who pays for its reads: the follower that has been here longest."""
+        return next(iter(self.followers.values()), None)

@@ -17,7 +17,7 @@ from pursersd.rules.id_map import expand_ids
 from pursersd.seats.observer import Observer
 
 KEPT = 64
-"""Answers kept per board; the one that nobody has used for longest goes first."""
+"""Answers kept per board until its next cue; the one that nobody has used for longest goes first."""
 
 
 FRESH = 300.0
@@ -29,7 +29,6 @@ of a ticket, and with them whether it is everybody's; what has run out and was n
 class _Entry:
     """One question: being asked by somebody (`done` unset) or answered."""
 
-    cues: int
     asked_at: float
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: dict[str, Any] | None = None
@@ -50,12 +49,15 @@ class SharedReads:
         self._board = board
         self._observer = observer or Observer()
         self._clock = clock
-        self._cues = 0
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        """What was asked since the newest cue."""
+
+    def __repr__(self) -> str:
+        return f"<SharedReads {self._board}: {len(self._entries)}/{KEPT}>"
 
     def cued(self) -> None:
-        """Something happened on the board: answers asked for earlier are history."""
-        self._cues += 1
+        """Something happened on the board: answers asked for earlier are history, and are let go of."""
+        self._entries.clear()
 
     async def read(
         self, tool: str, arguments: Mapping[str, Any], *, at_least: int = 0, live: bool = True
@@ -78,10 +80,10 @@ class SharedReads:
         return await self._ask(key, tool, arguments)
 
     def _serves(self, entry: _Entry) -> bool:
-        return entry.cues == self._cues and self._clock() < entry.asked_at + FRESH
+        return self._clock() < entry.asked_at + FRESH
 
     async def _ask(self, key: Hashable, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        entry = self._entries[key] = _Entry(self._cues, self._clock())
+        entry = self._entries[key] = _Entry(self._clock())
         self._entries.move_to_end(key)
         while len(self._entries) > KEPT:
             self._entries.popitem(last=False)

@@ -42,6 +42,13 @@ class Awards:
             return False
         self._holders[seat, work] = (wait, now)
         self._holders.move_to_end((seat, work))
-        while len(self._holders) > self._limit:
-            self._holders.popitem(last=False)
+        self._forget(now)
         return True
+
+    def _forget(self, now: float) -> None:
+        """What is too old to count, and what is too much: a wait that has ended long ago is not held on to."""
+        while self._holders:
+            oldest, (_, at) = next(iter(self._holders.items()))
+            if now < at + KEPT_S and len(self._holders) <= self._limit:
+                return
+            del self._holders[oldest]

@@ -1,6 +1,5 @@
 """A conversation as its leases see it: is anybody there, which seats are its own, and what its next wait must be told."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,8 +13,8 @@ from pursersd.seats.seat import Seat
 CUES = 100
 """Cues kept for a conversation that does not wait; the oldest go first."""
 
-GIVEN = 500
-"""Tickets remembered as given to a conversation."""
+GIVEN = 100
+"""Tickets remembered as given to a conversation: it takes one of the last, if any."""
 
 
 class Rings(Protocol):
@@ -75,7 +74,8 @@ class Holder:
         """Its running calls. Changed here alone."""
         self._cues: list[tuple[str, Cue]] = []
         self._bells: list[Rings] = []
-        self._given: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._given: dict[tuple[str, str], None] = {}
+        """By agent and ticket id, those that were given last at the end."""
 
     def __repr__(self) -> str:
         return f"<Holder {self.presence!r} {len(self.seats)} seats {len(self._cues)} cues>"
@@ -172,10 +172,10 @@ class Holder:
         """A wait of this seat returns with these tickets as work to take."""
         for ticket in tickets:
             if ticket is not None:
+                self._given.pop((agent_id, ticket), None)
                 self._given[agent_id, ticket] = None
-                self._given.move_to_end((agent_id, ticket))
         while len(self._given) > GIVEN:
-            self._given.popitem(last=False)
+            del self._given[next(iter(self._given))]
 
     # --- what leases ask and tell -----------------------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ class Memory:
 
     suppression: Suppression
     guard: SyntheticGuard
+    whose: object = field(default_factory=object)
+    """Stands for the conversation where it must not be held on to."""
 
 
 @dataclass(slots=True)
@@ -304,7 +306,7 @@ class BoardWait(Watched):
 
     def _award(self, ticket: Ticket) -> bool:
         work = (ticket_of(ticket), *fingerprint(ticket))
-        return self.feed.awards.award(self.waiter.seat.uri, work, self.memory)
+        return self.feed.awards.award(self.waiter.seat.uri, work, self.memory.whose)
 
     def _merged(self, relevant: list[Event], projection: Projection) -> list[Event]:
         tickets = list(projection.tickets.values())

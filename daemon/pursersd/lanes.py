@@ -1,6 +1,6 @@
-"""Changes of one thing keep the order in which they were asked for, also while one of them has to be sent again.
+"""What is done to one thing keeps the order in which it was asked for, also while some of it has to be sent again.
 
-Changes of different things do not wait for one another (RB-HYB-001).
+What is done to different things does not wait for one another (RB-HYB-001).
 """
 
 from collections.abc import AsyncIterator, Hashable
@@ -17,7 +17,7 @@ class _Lane:
 
 
 class Lanes:
-    """The lanes of one conversation; one exists while somebody is in it."""
+    """A lane for each thing; it exists while somebody is in it."""
 
     def __init__(self) -> None:
         self._lanes: dict[Hashable, _Lane] = {}
