@@ -165,3 +165,16 @@ class RegistryError(PursersError):
     """The project registry of a board is stored but not valid; the text names the place and the repair."""
 
     code = "registry"
+
+
+def let_go(error: BaseException) -> None:
+    """The error has been told: let go of what its tracebacks, and those of its causes, hold on to.
+
+    A call that failed leaves its frames with all that it had read, in circles that only the next full collection would free.
+    """
+    seen: set[int] = set()
+    told: BaseException | None = error
+    while told is not None and id(told) not in seen:
+        seen.add(id(told))
+        told.__traceback__ = None
+        told = told.__cause__ or told.__context__

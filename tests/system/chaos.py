@@ -206,8 +206,12 @@ class World:
         for model in self.models:
             model.check(tickets[model.board])
 
+    def delivered(self) -> int:
+        """How many events the models have been told so far."""
+        return sum(len(model.events) for model in self.models)
+
     def __str__(self) -> str:
-        events = sum(len(model.events) for model in self.models)
+        events = self.delivered()
         failures: Counter[str] = sum((model.failures for model in self.models), Counter())
         faults = Counter(line.rpartition(" ")[2] for line in self.story)
         return (

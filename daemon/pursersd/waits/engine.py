@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import anyio
 
 from pursersd.central.account import current
-from pursersd.errors import CentralError, PursersError, ToolFailed
+from pursersd.errors import CentralError, PursersError, ToolFailed, let_go
 from pursersd.feed.centrals import Central
 from pursersd.feed.registries import read_registry
 from pursersd.feed.waiter import Bell
@@ -78,6 +78,7 @@ async def wait(
             home=caller.settings.board,
             waited_s=time.monotonic() - started,
         )
+        let_go(error)
         return Waited(result, past_setup=progress.past_setup or named)
 
 
