@@ -9,6 +9,8 @@ import pytest
 from anyio.abc import UNIXSocketStream
 
 from pursersd.conversation import bounds, outlet
+from pursersd.conversation.requests import Requests
+from pursersd.ids import RequestId
 from pursersd.rules import resend
 from pursersd.rules.resend import Resend, Tool
 from pursersd.tools import server as tools
@@ -32,6 +34,20 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return calls
 
 
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> set[RequestId]:
+    """The requests of whose cancellation a link knows."""
+    taken: set[RequestId] = set()
+    cancelled = Requests.cancelled
+
+    def note(self: Requests, host: RequestId) -> None:
+        cancelled(self, host)
+        taken.add(host)
+
+    monkeypatch.setattr(Requests, "cancelled", note)
+    return taken
+
+
 def a_call(identity: object, tool: str, **arguments: object) -> dict[str, object]:
     params = {"name": tool, "arguments": arguments}
     return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
@@ -52,10 +68,10 @@ async def until_idle(shim: Shim) -> None:
             await anyio.sleep(0.002)
 
 
-async def until_taken(shim: Shim, cancelled: int) -> None:
-    """Until the link knows of the request and of its cancellation."""
+async def until_taken(taken: set[RequestId], cancelled: int) -> None:
+    """Until the link knows of the cancellation, and thus of the request, which came before it."""
     with anyio.fail_after(PATIENCE):
-        while cancelled not in shim.link._requests._uses or cancelled in shim.link._ids._own:
+        while cancelled not in taken:
             await anyio.lowlevel.checkpoint()
 
 
@@ -247,7 +263,7 @@ ON_THE_WAY = 3  # answers of 5 kB that a socket without room holds at most, one 
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_cancel_and_result_have_one_winner(calls: Calls, seed: int) -> None:
+async def test_cancel_and_result_have_one_winner(calls: Calls, taken: set[RequestId], seed: int) -> None:
     """Requests, cancellations and reads in random order: what is cancelled before its answer is sent gets none, and no
     other one goes without."""
     dice = random.Random(seed)
@@ -271,7 +287,7 @@ async def test_cancel_and_result_have_one_winner(calls: Calls, seed: int) -> Non
             if dice.random() < 0.5:
                 victim = open_calls.pop(dice.randrange(len(open_calls)))
                 await shim.say(a_cancel(victim))
-                await until_taken(shim, victim)
+                await until_taken(taken, victim)
                 too_late[victim] = len(answered) + ON_THE_WAY
         calls.go.set()
         while not set(open_calls) <= set(answered):
