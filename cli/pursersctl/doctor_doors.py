@@ -71,7 +71,8 @@ def centrals(examined: Sequence[Examined], local: Silence | None = None) -> Iter
             continue
         if ahead is None:
             why = next((one.check.unreachable for one in those if one.check.unreachable), "no answer")
-            yield ill("central", advised(why, "")[0], "Start it, or repair the way to it", of=url)
+            text = advised(why, "")[0]
+            yield ill("central", text if url in text else f"{url}: {text}", "Start it, or repair the way to it", of=url)
             continue
         yield well("central", f"{url} answers", of=url)
         if abs(ahead) > CLOCK_WRONG:

@@ -48,10 +48,10 @@ def state_folder(patient: Patient) -> Iterator[Finding]:
     yield from _writable("state_folder", folder)
     yield from _room(folder)
     epoch = Path(folder, "epoch")
-    if epoch.exists() and read_epoch(Path(folder)) is None:
+    if os.path.exists(epoch) and read_epoch(Path(folder)) is None:
         yield ill("state_folder", f"{epoch} is damaged: no daemon starts", f"mv {epoch} {epoch}.damaged", of="epoch")
     names = Path(folder, "names.json")
-    if names.exists() and not _is_json(names):
+    if os.path.exists(names) and not _is_json(names):
         text = f"{names} cannot be understood: conversations get new names"
         yield doubtful("state_folder", text, "Nothing: the daemon moves it aside when it starts", of="names.json")
 
@@ -111,7 +111,8 @@ def _without_daemon(patient: Patient, *, left: bool) -> Iterator[Finding]:
     words = starts.last_words(place.start_log) if before else ""
     if before is not None and (words or before.count >= starts.LOOP):
         said = words or before.words or "it printed nothing"
-        yield ill(check, f"the last {before.count or 1} starts of the daemon failed: {said}", "pursersctl start")
+        failed = f"the last {before.count} starts" if before.count > 1 else "the last start"
+        yield ill(check, f"{failed} of the daemon failed: {said}", "pursersctl start")
     if os.path.lexists(place.stopped):
         yield doubtful(check, "the daemon was stopped for good: no shim starts it", "pursersctl start")
     elif patient.environ.get(dial.AUTOSTART_VARIABLE) == "0":

@@ -176,7 +176,9 @@ def _run(verb: str, name: str, options: Mapping[str, Any], env: list[str] | None
         records = hosts_records.Records(hosts_records.folder(os.environ, home))
         # A private instance is for its shims, too; the host would start them without that variable.
         private = {} if home is None or verb == "remove" else {HOME_VARIABLE: home}
-        wish = hosts_work.Wish(known=known, machine=machine, records=records, env=private | variables, **options)
+        written = {name: _written(name, value) for name, value in (private | variables).items()}
+        _written("the path of the shim", machine.shim())
+        wish = hosts_work.Wish(known=known, machine=machine, records=records, env=written, **options)
         answer = work[verb](wish)
         _print(answer, lambda: hosts_render.changed(answer, output.width()), as_json=as_json)
 
@@ -190,6 +192,17 @@ def _variables(given: list[str]) -> dict[str, str]:
             raise typer.BadParameter("give it as NAME=VALUE.", param_hint="--env")
         found[name] = value
     return found
+
+
+def _written(what: str, value: str) -> str:
+    """A word of the system as a file in UTF-8 says it, whatever the locale makes of it. Raises Failed if none can."""
+    try:
+        return os.fsencode(value).decode()
+    except UnicodeDecodeError as error:
+        text = (
+            f"{what[0].upper()}{what[1:]} is not UTF-8, and a host's file can hold nothing else. Nothing was changed."
+        )
+        raise Failed(text) from error
 
 
 def _refuse_secrets(variables: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pursers_shim import dial, service
-from pursers_shim.paths import PathError, Place, check_folder
+from pursers_shim.paths import HOME_VARIABLE, PathError, Place, check_folder
 from pursersctl import client, output, service_managers
 from pursersctl.errors import Busy, Failed, NotRunning, Refused
 
@@ -222,7 +222,7 @@ def _forbid_start(place: Place) -> None:
 
 def _own_folder(place: Place) -> None:
     try:
-        with _system_errors(f"make {place.folder}"):
+        with _system_errors(f"make {place.folder}", _elsewhere(place)):
             check_folder(place.folder, create=True)
     except PathError as error:
         raise Refused(str(error), code="unsafe_folder") from error
@@ -236,12 +236,19 @@ def _remove(path: str) -> None:
             return
 
 
+def _elsewhere(place: Place) -> str:
+    """What to do where the folder of socket and lock cannot be made."""
+    if place.home is None:
+        return f" See: ls -lad {os.path.dirname(place.folder)}"
+    return f" Set {HOME_VARIABLE} to a folder that you can write in, or unset it."
+
+
 @contextmanager
-def _system_errors(action: str) -> Iterator[None]:
+def _system_errors(action: str, advice: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Failed(f"Cannot {action}: {error.strerror or error}.") from error
+        raise Failed(f"Cannot {action}: {error.strerror or error}.{advice}") from error
 
 
 def _last_words(place: Place) -> str:

@@ -60,7 +60,7 @@ def up_command(
     with output.reporting(as_json=as_json):
         place = client.where(os.environ)
         if reset:
-            _confirm(place, yes)
+            confirm_deletion(yes=yes)
         lifecycle.ensure(place, os.environ)
         if reset:
             _down(place, reset=True)
@@ -79,7 +79,7 @@ def down_command(reset: Reset = False, yes: Yes = False, as_json: Json = False) 
     with output.reporting(as_json=as_json):
         place = client.where(os.environ)
         if reset:
-            _confirm(place, yes)
+            confirm_deletion(yes=yes)
         if _is_nothing(place):
             answer = _nothing(place)
             result = msgspec.json.encode(answer)
@@ -175,13 +175,15 @@ def _down(place: Place, *, reset: bool) -> tuple[bytes, api.LocalGone]:
     return result, client.read(result, api.LocalGone)
 
 
-def _confirm(place: Place, yes: bool) -> None:
-    """Ask whether the board may be deleted. Raises Failed if not, or if there is nobody to ask."""
+def confirm_deletion(*, yes: bool) -> None:
+    """Ask whether the board may be deleted, unless that was said already. Raises Failed if not, or if nobody can be asked."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise Failed("This deletes the local board with all its tickets, and its doors. To confirm add: --yes")
-    typer.confirm("Delete the local board with all its tickets, and its doors?", abort=True, err=True)
+    print("Delete the local board with all its tickets, and its doors? [y/N]: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Failed("Nothing was deleted.")
 
 
 def _folder(place: Place) -> str:

@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TextIO
 
 import msgspec
 
-from pursersctl.errors import CommandError
+from pursersctl.errors import CommandError, Exit
 from pursersctl.render import DEFAULT_WIDTH, plain
 from pursersctl.table import Line
 from pursersd import api
@@ -37,16 +38,29 @@ def failure(error: CommandError) -> bytes:
 
 
 def write(text: str) -> None:
-    """Put text on stdout, now."""
-    encoding = sys.stdout.encoding or "utf-8"
-    # A terminal in another encoding shows "?" for the dash and the ellipsis; it must not end the command.
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    sys.stdout.flush()
+    """Put text on stdout, now. Where that cannot be done the command ends, with the reason; a reader that has gone away
+    (BrokenPipeError) ends it in silence."""
+    stdout: TextIO | None = sys.stdout
+    if stdout is None:
+        note("The answer cannot be written: stdout is closed.")
+        sys.exit(Exit.FAILED)
+    encoding = stdout.encoding or "utf-8"
+    try:
+        # A terminal in another encoding shows "?" for the dash and the ellipsis; it must not end the command.
+        stdout.write(text.encode(encoding, "replace").decode(encoding))
+        stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What lies in its buffer is tried again when the program ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+        note(f"The answer cannot be written: {error.strerror}.")
+        sys.exit(Exit.FAILED)
 
 
 def show(lines: list[Line]) -> None:
     """Print rendered lines on stdout."""
-    if not wants_colour(sys.stdout.isatty(), os.environ):
+    if sys.stdout is None or not wants_colour(sys.stdout.isatty(), os.environ):
         write(plain(lines))
         return
     # rich costs as much start-up time as everything else together: only where it can be seen.

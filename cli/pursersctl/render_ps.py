@@ -46,8 +46,8 @@ URGENT = 60.0
 """Seconds below which what is left of a lease stands out."""
 
 NOBODY = (
-    "No conversations yet. Each chat of a host that has pursers-shim in its configuration appears here by itself; "
-    "the README shows such an entry. Those that have ended: pursersctl ps --ended"
+    "No conversations. Each chat of a host that starts pursers-shim appears here by itself. "
+    "What hosts start: pursersctl hosts list. Those that have ended: pursersctl ps --ended"
 )
 
 

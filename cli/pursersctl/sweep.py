@@ -40,7 +40,7 @@ def sweep(place: Place, *, really: bool, only: Sequence[int] = (), as_json: bool
     if as_json:
         output.show_json(msgspec.json.encode(answer))
     else:
-        output.show(sweep_shown.sweep(answer, output.width()))
+        output.show(sweep_shown.sweep(answer, output.width(), only=only))
     stay = [str(swept.pid) for swept in answer.processes if swept.outcome == "stays"]
     if stay:
         raise Failed(f"Still there after SIGKILL: {', '.join(stay)}. Look at them with: ps -p {','.join(stay)}")

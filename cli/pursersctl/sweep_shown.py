@@ -1,6 +1,7 @@
 """What `pursersctl sweep` shows: structs in, lines out."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from pursersctl.found import Sweep, SweptRow
 from pursersctl.render import DEFAULT_WIDTH, UNKNOWN, counted, duration, size, wrapped
@@ -17,10 +18,11 @@ COLUMNS = (
 )
 
 
-def sweep(answer: Sweep, width: int = DEFAULT_WIDTH) -> list[Line]:
-    """The table, why each is what it is, and what to do."""
+def sweep(answer: Sweep, width: int = DEFAULT_WIDTH, *, only: Sequence[int] = ()) -> list[Line]:
+    """The table, why each is what it is, and what to do. `only`: the process ids that were looked at; none for all."""
     if not answer.processes:
-        return [(("No bridge and no shim of this user runs.", ""),)]
+        meant = f" with the pid {' or '.join(map(str, only))}" if only else ""
+        return [((f"No bridge and no shim of this user{meant} runs.", ""),)]
     head, *rows = table(COLUMNS, [_cells(row) for row in answer.processes], width)
     lines: list[Line] = [head]
     for row, line in zip(answer.processes, rows, strict=True):

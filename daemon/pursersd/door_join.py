@@ -144,7 +144,7 @@ async def _introduce_as(central: Central, wish: _Wish, name: str) -> Seat:
         ) from error
     except Unreachable as error:
         if error.sent:
-            raise
+            raise Unreachable(f"{error}. The door was not stored; join again when Central answers.") from error
         raise Unreachable(
             f"Central is unreachable at {door.url}. Start it, or ask its operator for a new door.", sent=False
         ) from error

@@ -54,6 +54,11 @@ def place(environ: Mapping[str, str]) -> Place:
         return Place(f"/tmp/pursersd-{os.getuid()}", None)
     if not os.path.isabs(home):
         raise PathError(f"{HOME_VARIABLE} must be an absolute path, not {home!r}. Set it to a full path or unset it.")
+    try:
+        os.fsencode(home).decode()
+    except UnicodeDecodeError as error:
+        # Daemon, shims and pursersctl tell each other paths, and a host's file holds this one.
+        raise PathError(f"{HOME_VARIABLE} is not UTF-8. Set it to another path or unset it.") from error
     found = Place(os.path.normpath(home) + "/run", os.path.normpath(home))
     check_socket_path(found.socket)
     return found

@@ -206,7 +206,8 @@ def test_what_is_printed_says_what_to_do(home: Home, stack: ExitStack, fake: lis
     assert "1 orphan. Nothing was ended. End them with: pursersctl sweep --yes" in listed.stdout
     done = home.ctl("sweep", "--yes", *where)
     assert done.stdout.endswith("1 orphan: 1 ended.\n")
-    assert home.ctl("sweep", *where).stdout == "No bridge and no shim of this user runs.\n"
+    gone = f"No bridge and no shim of this user with the pid {host.server.pid} runs.\n"
+    assert home.ctl("sweep", *where).stdout == gone
 
 
 def test_one_that_ignores_sigterm_is_killed(

@@ -141,7 +141,8 @@ def test_a_path_of_any_bytes_is_shown(home: Home) -> None:
     odd = str(home.folder) + os.fsdecode(b"/\xff")
     os.mkdir(odd)
     done = home.ctl("doctor", "--json", PURSERSD_HOME=odd)
-    assert "\ufffd/run is made by the first start" in done.stdout
+    assert "\ufffd/state is made by the first start" in done.stdout
+    assert "PURSERSD_HOME is not UTF-8" in done.stdout
     os.rmdir(odd)
 
 
@@ -177,6 +178,8 @@ def test_a_daemon_that_was_stopped_or_did_not_start(who: Patient) -> None:
     failed, stopped = doctor_folders.socket_and_lock(who)
     assert (failed.result, stopped.result) == ("fail", "warn")
     assert failed.text == "the last 4 starts of the daemon failed: pursersd: no room"
+    Path(who.place.starts).write_text("1 1000 0\nno room\n")
+    assert next(iter(doctor_folders.socket_and_lock(who))).text.startswith("the last start of the daemon failed: ")
 
 
 def test_the_first_conversation_has_an_installed_service_start_the_daemon(
@@ -200,6 +203,20 @@ def test_a_package_that_is_missing_is_said_by_doctor_itself(home: Home) -> None:
     assert (done.returncode, done.stderr) == (2, "")
     assert done.stdout.startswith("fail  packages        missing: psutil; nothing else could be looked at\n")
     assert "pip install --force-reinstall pursersd" in done.stdout
+
+
+def test_a_state_folder_that_may_not_be_looked_into_is_a_finding(who: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(api.state_folder(who.place.home))
+    folder.mkdir(mode=0o700)
+    real = os.stat
+
+    def closed(path: str | Path, **options: bool) -> os.stat_result:
+        if Path(path).parent == folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", closed)
+    assert list(doctor_folders.state_folder(who))
 
 
 def test_a_damaged_state(who: Patient) -> None:
@@ -274,7 +291,9 @@ def test_a_name_that_is_never_resolved_holds_nobody_up(
         found = [finding for finding in doctor_doors.doors(who) if finding.check == "central"]
     finally:
         released.set()
-    assert [(finding.result, finding.text) for finding in found] == [("fail", "no answer within 0 s")]
+    assert [(finding.result, finding.text) for finding in found] == [
+        ("fail", "https://board.example/mcp: no answer within 0 s")
+    ]
 
 
 DOOR = decode(rig_doors.packed(b="b"))

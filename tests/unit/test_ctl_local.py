@@ -1,5 +1,6 @@
 """pursersctl local: what it shows, compared with template files, and what it asks the daemon."""
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from pursersctl import render_local
+from pursersctl import errors, local, render_local
 from pursersctl.render import plain, status
 from pursersctl.table import Line
 from pursersd import api
@@ -113,6 +114,23 @@ def test_nothing_is_deleted_without_a_word(home: Home, verb: str) -> None:
         assert daemon.received() == []
     assert (done.returncode, done.stdout) == (1, "")
     assert "--yes" in done.stderr
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "n\n", "no\n", "yes please\n"])
+def test_nothing_is_deleted_unless_that_is_said(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    typed = io.StringIO(answer)
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", typed)
+    with pytest.raises(errors.Failed, match=r"^Nothing was deleted\.$"):
+        local.confirm_deletion(yes=False)
+
+
+@pytest.mark.parametrize("answer", ["y\n", "YES\n"])
+def test_it_is_deleted_when_that_is_said(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    typed = io.StringIO(answer)
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", typed)
+    local.confirm_deletion(yes=False)
 
 
 def test_what_stands_in_the_way_is_named(home: Home) -> None:

@@ -32,7 +32,7 @@ def test_ps(width: int) -> None:
 
 
 def test_ps_without_conversations() -> None:
-    assert plain(ps(api.Ps(seats=[]))).startswith("No conversations yet. Each chat of a host that has pursers-shim")
+    assert plain(ps(api.Ps(seats=[]))).startswith("No conversations. Each chat of a host that starts pursers-shim")
     nobody = plain(render_ps.ps(api.Ps(seats=[]), 100, of=7))
     assert nobody == "None of the 7 conversations is meant by these options. All of them: pursersctl ps\n"
 

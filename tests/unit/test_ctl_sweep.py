@@ -74,6 +74,8 @@ def test_what_became_of_them() -> None:
 
 
 def test_nothing_to_do() -> None:
-    assert plain(sweep(Sweep(processes=[], ending=False, boot=None))) == "No bridge and no shim of this user runs.\n"
+    nobody = Sweep(processes=[], ending=False, boot=None)
+    assert plain(sweep(nobody)) == "No bridge and no shim of this user runs.\n"
+    assert plain(sweep(nobody, only=(7, 8))) == "No bridge and no shim of this user with the pid 7 or 8 runs.\n"
     shown = plain(sweep(Sweep(processes=[LIVING], ending=True, boot=None)))
     assert shown.endswith("\nNothing to end: no orphan among them.\n")

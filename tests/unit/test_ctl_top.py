@@ -60,7 +60,7 @@ def test_what_has_no_room_is_counted() -> None:
 def test_nothing_is_there_yet() -> None:
     nothing = msgspec.structs.replace(STATUS, centrals=[], warnings=[], conversations=0)
     page = plain(top(nothing, api.Ps(seats=[]), None, 80, 24))
-    for said in ("no conversations", "No Central in use", "No call has ended yet.", "No conversations yet."):
+    for said in ("no conversations", "No Central in use", "No call has ended yet.", "No conversations."):
         assert said in page
 
 

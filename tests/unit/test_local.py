@@ -1,21 +1,25 @@
 """local: what stands in the way of a local board before there is a process, and the wish for one on disk."""
 
 import importlib.util
+import socket
 import stat
 import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from pursersctl.local import TICKET_TIMEOUT
 from pursersd.api import LocalUp
-from pursersd.errors import LocalBoardError
+from pursersd.errors import LocalBoardError, Unreachable
 from pursersd.feed.centrals import Centrals
-from pursersd.local import health
+from pursersd.local import founding, health
 from pursersd.local.board import LocalBoard
 from pursersd.local.instance import Instance, require_installed
 from pursersd.local.process import CentralProcess
 from pursersd.local.record import Record, load, save
+from pursersd.secret import Secret
 
 RECORD = Record(board="local", port=28731, wanted=True, doors=["/doors"])
 
@@ -119,3 +123,19 @@ def test_nobody_there_is_nobody(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_stranger_at_the_port_is_not_our_central(tmp_path: Path) -> None:
     assert not await health.answers(1, tmp_path)
+
+
+@pytest.mark.anyio
+async def test_a_central_that_does_not_answer_is_named_before_pursersctl_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert founding.TICKET_TIMEOUT < TICKET_TIMEOUT
+    monkeypatch.setattr(founding, "TICKET_TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with anyio.create_task_group() as tasks:
+            centrals = Centrals()
+            await tasks.start(centrals.run)
+            owner = founding.Owner(centrals, silent.getsockname()[1], Secret("token"))
+            with pytest.raises(Unreachable, match=r"did not answer within .* pursersctl local status"):
+                await owner.create_ticket("local", "Say hello", "")
+            tasks.cancel_scope.cancel()

@@ -87,3 +87,8 @@ def test_a_foreign_folder_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "getuid", lambda: os.stat(root).st_uid + 1)
     with pytest.raises(PathError, match="belongs to user"):
         check_folder(str(root / "run"))
+
+
+def test_a_home_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(PathError, match="is not UTF-8"):
+        place({"PURSERSD_HOME": os.fsdecode(b"/tmp/caf\xe9")})

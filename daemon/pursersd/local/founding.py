@@ -3,13 +3,17 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
+
 from pursersd.central.pool import Pool, PoolKey
-from pursersd.errors import CentralError, ToolFailed
+from pursersd.errors import CentralError, ToolFailed, Unreachable
 from pursersd.feed.centrals import Centrals
 from pursersd.ids import new_conversation_id
 from pursersd.rules import local_board as rules
 from pursersd.rules.door import Door
 from pursersd.secret import Secret
+
+TICKET_TIMEOUT = 20.0  # seconds; pursersctl waits for longer
 
 _IS_MEMBER = "already a board member"
 
@@ -39,11 +43,18 @@ class Owner:
             return pool.expires_s
 
     async def create_ticket(self, board: str, title: str, description: str) -> str:
-        """Create a ticket that is nobody's yet and return its id. Raises CentralError."""
+        """Create a ticket that is nobody's yet and return its id. Raises CentralError, for silence after TICKET_TIMEOUT."""
         ticket = {"title": title, "description": description, "scope": "READ-ONLY", "required_fields": ["summary"]}
         where = {"board_id": board, "agent_name": rules.OWNER, "target_url": f"{board}/local"}
-        async with _pool(self._centrals, rules.url(self._port), self._token) as pool:
-            made = await pool.call("ticket_create", {**ticket, **where})
+        try:
+            with anyio.fail_after(TICKET_TIMEOUT):
+                async with _pool(self._centrals, rules.url(self._port), self._token) as pool:
+                    made = await pool.call("ticket_create", {**ticket, **where})
+        except TimeoutError as error:
+            raise Unreachable(
+                f"The local board's Central did not answer within {TICKET_TIMEOUT:.0f} s. It may create the ticket later; "
+                "a second one would be another. See how it is with: pursersctl local status"
+            ) from error
         return str(made["ticket"]["ticket_id"])
 
 
