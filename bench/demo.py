@@ -96,8 +96,9 @@ def _setting(stage: Stage, cast: Cast) -> list[str]:
     with stage.step("Starting three hosts", "Three hosts have the tools"):
         cast.start_hosts()
         told = {name: conversation.ready() for name, conversation in cast.conversations.items()}
-    rows: list[Row] = [(name, said["protocol"], ", ".join(said["tools"])) for name, said in told.items()]
+    rows: list[Row] = [(name, said["protocol"], str(len(said["tools"]))) for name, said in told.items()]
     stage.table(("conversation", "protocol", "tools"), rows)
+    stage.aside(", ".join(sorted({tool for said in told.values() for tool in said["tools"]})))
     return []
 
 

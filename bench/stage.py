@@ -24,7 +24,11 @@ class Stage:
         self._acts += 1
         self.console.print(f"\n[bold cyan]{self._acts}  {escape(title)}[/]")
         if why:
-            self.console.print(Padding(f"[dim]{escape(why)}[/]", (0, 0, 0, 3)))
+            self.aside(why)
+
+    def aside(self, text: str) -> None:
+        """Something to know."""
+        self.console.print(Padding(f"[dim]{escape(text)}[/]", (0, 0, 0, 3), expand=False))
 
     @contextmanager
     def step(self, doing: str, done: str = "") -> Iterator[list[str]]:
@@ -41,7 +45,7 @@ class Stage:
         line = escape(text) + (f"  [dim]{escape(detail)}[/]" if detail else "")
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_row("[green]✓[/]", line)  # a grid, so that a long line goes on below its beginning
-        self.console.print(Padding(grid, (0, 0, 0, 3)))
+        self.console.print(Padding(grid, (0, 0, 0, 3), expand=False))
 
     def bad(self, text: str) -> None:
         """What went wrong."""
@@ -54,7 +58,7 @@ class Stage:
             table.add_column(heading, justify="right" if number else "left")
         for row in rows:
             table.add_row(*row)
-        self.console.print(Padding(table, (0, 0, 0, 5)))
+        self.console.print(Padding(table, (0, 0, 0, 5), expand=False))
 
     def output(self, command: str, text: str) -> None:
         """What a command printed, as a person would see it."""
