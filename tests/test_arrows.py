@@ -115,6 +115,7 @@ LAYERS = {
     "pursersctl.sweep_command": 35,
     "pursersctl.seeing": 35,
     "pursersctl.__main__": 36,
+    "pursersctl.program": 37,
 }
 
 # What a program may use of another one: nothing else may cross.

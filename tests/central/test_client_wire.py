@@ -203,6 +203,13 @@ async def test_an_answer_that_is_not_mcp(reply: bytes) -> None:
     same(await fails(reply), ProtocolRefused)
 
 
+@pytest.mark.parametrize("status", ["404 Not Found", "405 Method Not Allowed", "308 Permanent Redirect"])
+async def test_a_server_without_a_central_there_is_named_with_its_address(status: str) -> None:
+    async with peer(answer(b"", status, "text/plain")) as server, client(server.url) as ours:
+        with pytest.raises(ProtocolRefused, match=f"HTTP {status[:3]}. Is {server.url} Central's address?"):
+            await ours.call("board_list", {})
+
+
 async def test_compressed_answers_are_read() -> None:
     packed = answer(gzip.compress(encoded(RESULT)), Content_Encoding="gzip")
     async with peer(packed) as central, client(central.url) as ours:

@@ -252,6 +252,10 @@ def _is_stream(response: httpx2.Response) -> bool:
     return response.headers.get("content-type", "").startswith("text/event-stream")
 
 
+_ELSEWHERE = (*range(300, 400), 404, 405)
+"""HTTP statuses of a server that has Central at another path, or not at all."""
+
+
 async def _check_status(response: httpx2.Response) -> None:
     """Raise for an HTTP status that carries no JSON-RPC answer (central.md §2.3, §2.4)."""
     status = response.status_code
@@ -271,7 +275,10 @@ async def _check_status(response: httpx2.Response) -> None:
         raise Overloaded(f"Central answered HTTP {status}", sent=status != 429, retry_after_s=seconds)
     if status >= 300 and not response.headers.get("content-type", "").startswith("application/json"):
         text = (await response.aread())[:200].decode(errors="replace").strip()
-        raise ProtocolRefused(f"Central answered HTTP {status}: {text}")
+        elsewhere = (
+            f" Is {response.request.url} Central's address? It mostly ends in /mcp." if status in _ELSEWHERE else ""
+        )
+        raise ProtocolRefused(f"Central answered HTTP {status}{text and ': '}{text}.{elsewhere}")
 
 
 async def _answer(response: httpx2.Response) -> Frame:
