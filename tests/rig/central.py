@@ -34,6 +34,14 @@ from rig.wait import until
 __all__ = ["Central", "ToolFailed", "free_port", "ticket_fields"]
 
 START_TIMEOUT = 60.0  # seconds until /healthz must answer
+INIT_AND_RUN = """
+import sys
+from pursers_central.pursers_central_runtime import main
+main(["init", *sys.argv[1:]])
+main(["run", sys.argv[1]])
+"""
+"""Both in one process: nearly all that either takes is its imports."""
+
 CLIENT_ID = "rig"
 ADMIN_SEAT = "boss"
 
@@ -42,7 +50,7 @@ REVIEWER_SCOPE = "board:read board:review"
 
 
 class Central:
-    """One instance: `init()` once, then `start()`/`stop()` as often as a test needs; `close()` removes everything.
+    """One instance: `begin()` once, then `stop()`/`start()` as often as a test needs; `close()` removes everything.
 
     As a context manager it is started on entry and closed on exit. `settings` become environment variables of the
     server, such as CENTRAL_REAPER_INTERVAL_S="1".
@@ -61,8 +69,7 @@ class Central:
 
     def __enter__(self) -> Self:
         try:
-            self.init()
-            self.start()
+            self.begin()
         except BaseException:
             self.close()
             raise
@@ -73,20 +80,18 @@ class Central:
     ) -> None:
         self.close()
 
-    def init(self) -> None:
-        """Write the instance's keys, tokens and profile."""
-        command = self._command("init", str(self.instance), "--port", str(self.port))
-        done = subprocess.run(
-            command, env=processes.environment(), capture_output=True, text=True, timeout=START_TIMEOUT
-        )
-        if done.returncode:
-            raise RuntimeError(f"pursers-central init failed: {done.stderr[-2000:]}")
+    def begin(self) -> None:
+        """Write the instance's keys, tokens and profile, start the server, and return when it answers."""
+        self._launch([sys.executable, "-c", INIT_AND_RUN, str(self.instance), "--port", str(self.port)])
 
     def start(self) -> None:
-        """Start the server and return when it answers."""
+        """Start the server again and return when it answers."""
+        self._launch(self._command("run", str(self.instance)))
+
+    def _launch(self, command: list[str]) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self._command("run", str(self.instance)),
+                command,
                 env=processes.environment(self._settings),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -139,7 +144,7 @@ class Central:
 
     def health(self) -> dict[str, Any]:
         """What /healthz says."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_TIMEOUT)
         try:
             connection.request("GET", "/healthz")
             found: dict[str, Any] = json.loads(connection.getresponse().read())
