@@ -6,6 +6,8 @@ peer could answer sensibly is answered here, so that it disturbs nobody else.
 
 import json
 
+from pursers_shim.wire import encode
+
 __all__ = [
     "INTERNAL_ERROR",
     "INVALID_REQUEST",
@@ -19,7 +21,6 @@ __all__ = [
     "Response",
     "error",
     "id_key",
-    "is_id",
     "lost_id",
     "parse",
     "read",
@@ -106,8 +107,7 @@ def too_long(head: bytes, tail: bytes, limit: int) -> Refused:
 
 def lost_id(head: bytes, tail: bytes) -> str | int | None:
     """The id in a line of which the middle is lost, where it is certain: a member at the beginning, or the very last."""
-    identity = _leading_members(head).get("id", _last_id(tail))
-    return identity if isinstance(identity, str | int) and not isinstance(identity, bool) else None
+    return _id(_leading_members(head).get("id", _last_id(tail)))
 
 
 def parse(line: bytes) -> tuple[object, str | None]:
@@ -126,17 +126,12 @@ def parse(line: bytes) -> tuple[object, str | None]:
 
 def error(identity: str | int | None, code: int, text: str) -> bytes:
     """A JSON-RPC error line."""
-    return _line({"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": text}})
+    return encode({"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": text}})
 
 
 def result(identity: str | int, value: object) -> bytes:
     """A JSON-RPC result line."""
-    return _line({"jsonrpc": "2.0", "id": identity, "result": value})
-
-
-def is_id(value: object) -> bool:
-    """Whether MCP takes `value` as a request id: a string or an integer."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
+    return encode({"jsonrpc": "2.0", "id": identity, "result": value})
 
 
 def id_key(identity: object) -> str:
@@ -144,13 +139,8 @@ def id_key(identity: object) -> str:
     return json.dumps(identity)
 
 
-def _line(message: dict[str, object]) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
-
-
 def _classify(line: bytes, value: dict[str, object]) -> Request | Notification | Response | Refused | None:
-    identity = value.get("id")
-    valid = identity if isinstance(identity, str | int) and not isinstance(identity, bool) else None
+    valid = _id(value.get("id"))
     if "method" not in value and ("result" in value or "error" in value):
         return Response(line, id_key(valid)) if valid is not None else None
     if "id" in value and valid is None:
@@ -164,6 +154,11 @@ def _classify(line: bytes, value: dict[str, object]) -> Request | Notification |
         return Notification(line, method, _cancelled_key(method, params))
     meta = params.get("_meta") if isinstance(params, dict) else None
     return Request(line, method, valid, isinstance(meta, dict) and MODERN_KEY in meta)
+
+
+def _id(value: object) -> str | int | None:
+    """`value` if MCP takes it as a request id: a string or an integer."""
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
 def _fault(value: dict[str, object]) -> str | None:
@@ -182,8 +177,8 @@ def _fault(value: dict[str, object]) -> str | None:
 def _cancelled_key(method: str, params: object) -> str | None:
     if method != "notifications/cancelled" or not isinstance(params, dict):
         return None
-    identity = params.get("requestId")
-    return id_key(identity) if is_id(identity) else None
+    identity = _id(params.get("requestId"))
+    return id_key(identity) if identity is not None else None
 
 
 def _no_constant(name: str) -> object:
