@@ -8,6 +8,7 @@ Use it so:
         ticket_id = central.create_ticket("alpha", "Say hello")
 """
 
+import contextlib
 import functools
 import hashlib
 import http.client
@@ -34,6 +35,9 @@ from rig.wait import until
 __all__ = ["Central", "ToolFailed", "free_port", "ticket_fields"]
 
 START_TIMEOUT = 60.0  # seconds until /healthz must answer
+PORTS = range(12_000, 28_000)
+"""Below those that systems lend to outgoing connections, which could take one before its Central is up, or while it is down."""
+
 INIT_AND_RUN = """
 import sys
 from pursers_central.pursers_central_runtime import main
@@ -266,7 +270,9 @@ def ticket_fields(board: str) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nobody has at this moment."""
+    while True:
+        port = secrets.choice(PORTS)  # and not by a dice that hypothesis sets to the same in each process
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
