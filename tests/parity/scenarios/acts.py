@@ -68,6 +68,11 @@ def parked(label: str) -> Do:
     return Do("boss", "ticket_update", {"ticket_id": f"${label}", "parked": True})
 
 
+def unparked(label: str) -> Do:
+    """The admin takes it up again."""
+    return Do("boss", "ticket_update", {"ticket_id": f"${label}", "parked": False})
+
+
 def review_claimed(who: str, label: str) -> Do:
     """A reviewer takes the submission."""
     return Do(who, "ticket_review_claim", {"ticket_id": f"${label}"})

@@ -9,8 +9,10 @@ from parity.scenarios.acts import (
     claimed,
     created,
     idle,
+    parked,
     remembered,
     unclaimed,
+    unparked,
     wait,
 )
 from parity.script import Place, Scenario, See, Seq
@@ -175,6 +177,18 @@ CHOICES = (
         (created("A"), claimed("bob", "A"), wait(since_seq=BASE, only_mine=False)),
     ),
     Scenario("gone", "A ticket came and went.", WORK, (created("A"), canceled("A"), idle(since_seq=BASE))),
+    Scenario(
+        "parked",
+        "A ticket was put aside, and taken up again.",
+        WORK,
+        (
+            created("A"),
+            parked("A"),
+            idle(since_seq=BASE),
+            unparked("A"),
+            wait(since_seq=LAST),
+        ),
+    ),
     Scenario(
         "gone-all",
         "A caller who wants everything learns that it went.",
