@@ -14,7 +14,7 @@ from pursersd.rules.relevance import Watcher
 
 RESURFACE_S = 600.0
 
-TICKETS = 5000
+TICKETS = 2000
 """Tickets that one conversation's memory holds, the ones told last. With more than these open it is told of the others
 again and again, so there is room for more than anybody has; an entry takes about half a kilobyte."""
 
@@ -42,9 +42,9 @@ class Suppression:
         self._resurface_s = resurface_s
         self._clock = clock
         self._limit = limit
-        self._surfaced: OrderedDict[_Key, tuple[Fingerprint, float]] = OrderedDict()
-        """What was returned and when, in that order: the first ones may come again first."""
-        self._about: dict[tuple[str, str], set[_Key]] = {}
+        self._surfaced: OrderedDict[_Key, tuple[int, float]] = OrderedDict()
+        """The hash of what was returned and when, in that order: the first ones may come again first."""
+        self._about: dict[tuple[str, str], tuple[_Key, ...]] = {}
         """The same by board and ticket."""
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ class Suppression:
     def should_surface(self, watcher: Watcher, ticket_id: str, mark: Fingerprint) -> bool:
         """Whether a cue about this ticket is news for the seat."""
         before = self._surfaced.get((*_seat_key(watcher), ticket_id))
-        return before is None or before[0] != mark or self._clock() >= before[1] + self._resurface_s
+        return before is None or before[0] != hash(mark) or self._clock() >= before[1] + self._resurface_s
 
     def suppressed_for(self, watcher: Watcher) -> Callable[[str, Fingerprint], bool]:
         """`should_surface` of one seat, the other way round, as `backlog_events` takes it."""
@@ -87,9 +87,10 @@ class Suppression:
 
     def _remember(self, key: _Key, mark: Fingerprint) -> None:
         now = self._clock()
-        self._surfaced[key] = (mark, now)
+        if key not in self._surfaced:
+            self._about[key[0], key[3]] = (*self._about.get((key[0], key[3]), ()), key)
+        self._surfaced[key] = (hash(mark), now)
         self._surfaced.move_to_end(key)
-        self._about.setdefault((key[0], key[3]), set()).add(key)
         while self._surfaced:
             oldest, (_, at) = next(iter(self._surfaced.items()))
             if len(self._surfaced) <= self._limit and now < at + self._resurface_s:
@@ -98,10 +99,9 @@ class Suppression:
 
     def _drop(self, key: _Key) -> None:
         del self._surfaced[key]
-        about = self._about[key[0], key[3]]
-        about.discard(key)
-        if not about:
-            del self._about[key[0], key[3]]
+        others = tuple(other for other in self._about.pop((key[0], key[3])) if other != key)
+        if others:
+            self._about[key[0], key[3]] = others
 
 
 class SyntheticGuard:
