@@ -13,6 +13,7 @@ from pursersd.central import client as client_module
 from pursersd.central import streams
 from pursersd.errors import ToolFailed, Unauthenticated, Unreachable
 from pursersd.feed import board as board_module
+from pursersd.waits import engine
 from rig.central import ADMIN_SEAT, Central
 from rig.proxy import Proxy
 
@@ -65,6 +66,24 @@ async def test_an_unreachable_central_at_the_entry_is_told_and_moves_nothing(
         await to_thread.run_sync(proxy.refuse, False)
         ticket = await make(central, board, "after it")
         assert tickets(await ann.wait(result["new_seq"])) == [ticket]
+
+
+async def test_a_central_that_falls_silent_keeps_no_caller_waiting_for_the_registry(
+    central: Central, proxy: Proxy, board: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host has a limit of its own: without an answer in time there is the home board alone, as without a registry."""
+    monkeypatch.setattr(engine, "REGISTRY_LIMIT", 0.2)
+    token = central.worker("ann", board)
+    async with waiting(proxy.url, token, board) as ann:
+        head = await ann.caught_up()
+        await ann.wait(head, 1)
+        await to_thread.run_sync(proxy.blackhole)
+        with anyio.fail_after(PATIENCE):
+            result = await ann.wait({board: head}, 1, boards="registry")
+        assert result["registry_warning"] == (
+            f"project_registry unavailable; using '{board}' only: Central did not tell it in 0 s"
+        )
+        assert (result["new_seq"], result["events"], result["reason"]) == (head, [], "partial")
 
 
 async def test_a_token_that_expires_during_the_wait(central: Central, board: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import anyio
 
 from pursersd.central.account import current
-from pursersd.errors import CentralError, PursersError, ToolFailed, let_go
+from pursersd.errors import CentralError, PursersError, ToolFailed, Unreachable, let_go
 from pursersd.feed.centrals import Central
 from pursersd.feed.registries import read_registry
 from pursersd.feed.waiter import Bell
@@ -28,6 +28,10 @@ from pursersd.waits.renewal import whoever_we_are
 from pursersd.waits.watch import Routes, Watch
 
 Result = dict[str, object]
+
+REGISTRY_LIMIT = 10.0
+"""Longest time in seconds that a call waits for the project registry, which is before its own time counts: with the join
+after it, it must fit into the margin that is kept for the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +132,7 @@ async def _choose(caller: Caller, central: Central, arguments: WaitArguments) ->
     settings = caller.settings
     known: dict[str, object] | PursersError | None = None
     if selection.wants_registry(arguments.boards, settings.boards_filter):
-        try:
-            await central.pool.require_board(settings.board)
-            known = await read_registry(central.pool, settings.board)
-        except PursersError as error:
-            known = error
+        known = await _registry(central, settings.board, min(REGISTRY_LIMIT, settings.host.margin_s / 3))
     chosen = selection.select(
         arguments.boards,
         arguments.since_seq,
@@ -143,6 +143,18 @@ async def _choose(caller: Caller, central: Central, arguments: WaitArguments) ->
     if not chosen.routed or not isinstance(known, dict):
         return chosen, None
     return chosen, Routes(known, routing.is_claimable_call(arguments.wait_for, settings.role))
+
+
+async def _registry(central: Central, board: str, limit_s: float) -> dict[str, object] | PursersError:
+    """The registry on the home board, or why it cannot be had."""
+    try:
+        with anyio.fail_after(limit_s):
+            await central.pool.require_board(board)
+            return await read_registry(central.pool, board)
+    except TimeoutError:
+        return Unreachable(f"Central did not tell it in {limit_s:.0f} s")
+    except PursersError as error:
+        return error
 
 
 def _watcher(seat: Seat, arguments: WaitArguments) -> Watcher:
