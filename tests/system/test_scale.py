@@ -31,6 +31,9 @@ BURST = int(os.environ.get("BURST", "100"))
 """Tickets that are created as fast as Central does it. `make scale` has 1000 of them, which take a minute or two."""
 LONG = 60.0  # seconds for what two hundred do at once on a loaded machine
 
+PATIENT = {"PURSERS_BACKLOG_RESURFACE_INTERVAL_S": "86400"}
+"""However long it takes, nobody is reminded of work that was told before."""
+
 OPENING = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "rig", "version": "1"}}
 
 
@@ -53,7 +56,7 @@ class Crowd:
             stack.enter_context(
                 Link(
                     home.place.socket,
-                    home.environment(url=url, token=token, board=board, agent=f"w{number}"),
+                    home.environment(url=url, token=token, board=board, agent=f"w{number}", extra=PATIENT),
                 )
             )
             for number, board in enumerate(self.boards)

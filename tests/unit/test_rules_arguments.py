@@ -85,6 +85,7 @@ def test_the_first_wrong_argument_is_named() -> None:
 @pytest.mark.parametrize("boards", [None, ["a"]])
 def test_a_cursor_that_central_cannot_store_is_refused_with_the_limit(boards: object) -> None:
     assert checked(since_seq=MAX_CURSOR).since_seq == MAX_CURSOR
+    assert checked(since_seq={"a": MAX_CURSOR}, boards=["a"]).since_seq == {"a": MAX_CURSOR}
     cursor: object = MAX_CURSOR + 1 if boards is None else {"a": MAX_CURSOR + 1}
     with pytest.raises(ArgumentError, match=f"non-negative.*at most {MAX_CURSOR}; received .*{MAX_CURSOR + 1}"):
         checked(since_seq=cursor, boards=boards)

@@ -62,6 +62,13 @@ def test_claude_desktop_keeps_its_margin_under_an_override() -> None:
     assert profile("claude-desktop", "31")[0].block_limit_s == 1
 
 
+@pytest.mark.parametrize(
+    ("override", "margin_s"), [("2", 1), ("20", 19), ("31", 30), ("300", 30), ("301", 31), ("601", 60)]
+)
+def test_the_margin_is_a_tenth_within_bounds_and_never_the_whole(override: str, margin_s: int) -> None:
+    assert profile("codex", override)[0].margin_s == margin_s
+
+
 @pytest.mark.parametrize("override", ["1", "0", "-5", "x", "1.5", "9" * 5000])
 def test_a_bad_override_is_noted_and_the_profile_used(override: str) -> None:
     found, note = profile("goose", override)

@@ -57,7 +57,13 @@ CURSORS = (
         "history-long",
         "More than 200 events are shortened even from a cursor of the caller.",
         LONG,
-        (created("A"), created("B"), remembered(times=200), wait(since_seq=BASE), wait()),
+        (created("A"), created("B"), remembered(times=199), wait(since_seq=BASE), wait()),
+    ),
+    Scenario(
+        "history-200",
+        "200 events are not: the caller gets the events as they are.",
+        LONG,
+        (created("A"), created("B"), remembered(times=198), wait(since_seq=BASE)),
     ),
     Scenario(
         "cursor-of-caller",
