@@ -88,6 +88,32 @@ async def test_a_name_that_handed_off_joins_once_at_its_next_call(central: Centr
         assert tickets(results[0]) == [ticket]
 
 
+@pytest.mark.parametrize("how", ["hands off", "is retired"])
+async def test_a_name_that_leaves_in_the_middle_of_its_wait_joins_once_and_is_told_what_comes(
+    central: Central, proxy: Proxy, board: str, how: str
+) -> None:
+    token = central.worker("ann", board)
+
+    def leave() -> None:
+        if how == "hands off":
+            handoff = {"summary": "done", "next_steps": ["x"]}
+            central.call(token, "memory_handoff", board_id=board, agent_name=NAME, **handoff)
+        else:
+            central.call(token, "agent_retire", board_id=board, agent_name=NAME)
+
+    async with waiting(proxy.url, token, board, OWN) as own:
+        await own.wait(0, 1)
+        head = await own.caught_up()
+        async with blocking(own, head, 60, agent_name=NAME) as results:
+            mark = proxy.mark()
+            await to_thread.run_sync(leave)
+            await eventually(lambda: proxy.seen("board_join", mark))
+            await eventually(lambda: own.central.feed.boards[board].is_quiet)
+            ticket = await make(central, board, "now that it is back")
+        assert tickets(results[0]) == [ticket]
+        assert [seen.arguments["agent_name"] for seen in proxy.seen("board_join", mark)] == [NAME]
+
+
 async def test_capabilities_are_declared_with_every_join_and_stay(central: Central, proxy: Proxy, board: str) -> None:
     token = central.worker("ann", board)
     declared = (("can_work", True), ("tier_max", 3))
