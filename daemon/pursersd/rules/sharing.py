@@ -86,24 +86,23 @@ class Rows:
         self.end = end if isinstance(end, int) and scanned == end - start and not page.get("has_more") else start
         """Where they end; where they begin, if the page does not show the end of the journal."""
         self._events: dict[int, Mapping[str, object]] = {}
+        self._told: list[tuple[Mapping[str, object], str | None]] | None = None
+        """The rows in order, each with the one seat that it names, if it names one; None while that is not known of all."""
         self.add(page)
 
     def add(self, page: Mapping[str, object]) -> None:
         """Another seat's page."""
-        events = page.get("events")
+        events, known = page.get("events"), len(self._events)
         for event in events if isinstance(events, list) else ():
             if self.start < (seq_of(event) or 0) <= self.end:
                 self._events[seq_of(event) or 0] = event
+        if known < len(self._events) == self.end - self.start:
+            rows = [(event, _seat_named(event)) for _, event in sorted(self._events.items())]
+            is_told = all(named is not None or is_for_everyone(event) for event, named in rows)
+            self._told = rows if is_told else None
 
     def seen_by(self, agent_id: str) -> list[Mapping[str, object]] | None:
         """What a seat sees of them, in order; None if there are none, or if not each of them says for whom it is."""
-        if not self._events or len(self._events) < self.end - self.start:
+        if self._told is None:
             return None
-        seen = []
-        for _, event in sorted(self._events.items()):
-            named = _seat_named(event)
-            if named is None and not is_for_everyone(event):
-                return None
-            if named in (None, agent_id) and event.get("actor") != agent_id:
-                seen.append(event)
-        return seen
+        return [event for event, named in self._told if named in (None, agent_id) and event.get("actor") != agent_id]
