@@ -12,9 +12,8 @@ import anyio
 from pursersd.errors import ToolFailed
 from pursersd.feed.centrals import Central
 from pursersd.feed.waiter import Bell
-from pursersd.rules.backlog import SyntheticGuard
 from pursersd.rules.relevance import Watcher
-from pursersd.rules.suppression import Suppression
+from pursersd.rules.suppression import Suppression, SyntheticGuard
 from pursersd.seats.seat import SeatRequest
 from pursersd.waits.board import BoardWait, Memory
 from unit.model_board import PRINCIPAL, ModelBoard
@@ -164,6 +163,22 @@ def test_open_work_is_told_once_and_not_to_a_caller_that_comes_again() -> None:
     on_a_board(body)
 
 
+def test_two_things_each_keep_a_caller_from_being_told_at_once_of_the_same_open_work() -> None:
+    """That it was told of it, for a while; and that nothing has happened since, however long ago that is."""
+
+    async def body(scene: Scene) -> None:
+        ticket = scene.board.create(BOSS)
+        forgetful = Memory(Suppression(0.0, clock=now), SyntheticGuard())
+        for memory in (forgetful, scene.memory):
+            wait, events = await scene.enter(cursor=1, memory=memory)
+            assert told(events) == [ticket]
+            wait.returned(events, at_entry=True)
+        assert (await scene.enter(cursor=1, memory=forgetful))[1] == []
+        assert (await scene.enter(cursor=1, memory=Memory(scene.memory.suppression, SyntheticGuard())))[1] == []
+
+    on_a_board(body)
+
+
 def test_work_that_an_event_told_of_is_known_until_something_happens_to_it() -> None:
     async def body(scene: Scene) -> None:
         ticket = scene.board.create(BOSS)
@@ -304,5 +319,14 @@ def test_a_board_that_hands_out_work_is_known_by_its_tickets_and_its_events() ->
         assert "offer" in [event["reason"] for event in events]
         assert [event["kind"] for event in await wait.offers()] == ["ticket_offered"]
 
+    async def by_looking(scene: Scene) -> None:
+        wait, _ = await scene.enter()
+        wait.waiter.opened = False
+        scene.board.create(BOSS)
+        await anyio.sleep(REST)
+        await wait.scan()
+        assert wait.is_dispatched
+
+    on_a_board(by_looking, dispatch=True)
     on_a_board(by_history, dispatch=True)
     on_a_board(by_event, dispatch=True)
