@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 WARM = 0.25
 """The part of the time that belongs to deaths of the daemon when it is a soak; after it, one daemon is watched."""
 
-ROOM = 6 * MIB
+ROOM = 5 * MIB
 """What the daemon's memory may grow by while a soak's second half is watched, whatever happens: Central's return after an
 outage, with a hundred calls at once, leaves pages that are not given back to the system."""
 
