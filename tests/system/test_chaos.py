@@ -32,7 +32,8 @@ ROOM = 5 * MIB
 outage, with a hundred calls at once, leaves pages that are not given back to the system."""
 
 ROOM_PER_EVENT = 256
-"""And for each event that is delivered meanwhile. What is left of an event, a call or a failure is several times that."""
+"""And for each event that is delivered meanwhile. With a hundred conversations and ten minutes 2 KiB that stay of each event
+are found, with an hour half a KiB."""
 
 LEAST = 120.0
 """Seconds that one daemon must have been watched before its growth says anything: before that its tables fill."""

@@ -16,7 +16,7 @@ import pytest
 from pursersd.errors import DoorsError
 from pursersd.rules.door import decode
 from pursersd.rules.door_file import serialise
-from pursersd.state.doors import Doors, folder
+from pursersd.state.doors import DoorFolders, Doors, folder
 from rig import processes
 from rig.doors import packed, token
 
@@ -325,3 +325,12 @@ def test_where_the_doors_lie(environ: dict[str, str], home: str | None, expected
 
 def test_without_a_home_the_system_knows_it() -> None:
     assert folder({}, None) == Path(os.path.expanduser("~"), ".pursers", "wait-bridge")
+
+
+def test_a_folder_has_one_object_as_long_as_somebody_has_it() -> None:
+    folders = DoorFolders("/home")
+    first, second = folders.of({}, "/"), folders.of({}, "/elsewhere")
+    assert first is second
+    assert repr(folders) == "<DoorFolders 1>"
+    del first, second
+    assert repr(folders) == "<DoorFolders 0>"

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from pursersd import files
 from pursersd.errors import DoorsError
@@ -157,7 +158,11 @@ class DoorFolders:
 
     def __init__(self, home: str | None) -> None:
         self._home = home
-        self._known: dict[Path, Doors] = {}
+        self._known: WeakValueDictionary[Path, Doors] = WeakValueDictionary()
+        """Each as long as a conversation has it."""
+
+    def __repr__(self) -> str:
+        return f"<DoorFolders {len(self._known)}>"
 
     def of(self, environ: Mapping[str, str], cwd: str) -> Doors:
         """The doors of a conversation whose shim has this environment and working folder."""
