@@ -37,6 +37,7 @@ LAYERS = {
     "pursersd.ids": 10,
     "pursersd.installed": 10,
     "pursersd.lanes": 10,
+    "pursersd.machine": 10,
     "pursersd.secret": 10,
     "pursersd.windows": 12,
     "pursersd.descriptors": 12,
@@ -158,6 +159,7 @@ CROSSING = {
         "pursersd.health",
         "pursersd.rules.door",
         "pursersd.state.epoch",
+        "pursersd.machine",
         # And the configuration file: it is shown without a daemon.
         "pursersd.configured",
         # And the wish for a local board: it says why its Central is silent.

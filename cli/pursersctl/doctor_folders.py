@@ -12,7 +12,7 @@ from pursers_shim.paths import PathError
 from pursersctl.doctor_patient import Patient, advised, doubtful, ill, well
 from pursersctl.found import Finding
 from pursersctl.render import size
-from pursersd import api
+from pursersd import api, machine
 from pursersd.rules.bridge_files import stats_path
 from pursersd.rules.stats_document import Damaged, read
 from pursersd.state.epoch import read_epoch
@@ -44,8 +44,10 @@ def runtime_folder(patient: Patient) -> Iterator[Finding]:
 
 def state_folder(patient: Patient) -> Iterator[Finding]:
     """The folder of epoch and names: writable, not full, its files sound."""
-    folder = api.state_folder(patient.place.home)
+    whole, folder = api.shared_state_folder(patient.place.home), api.state_folder(patient.place.home)
     yield from _writable("state_folder", folder)
+    if folder != whole:
+        yield _shared(whole, folder)
     yield from _room(folder)
     epoch = Path(folder, "epoch")
     if os.path.exists(epoch) and read_epoch(Path(folder)) is None:
@@ -127,6 +129,15 @@ def _starts_one(patient: Patient, *, left: bool) -> str:
     if service.start_command(patient.place, patient.environ) is not None:
         return "has the service start one"
     return "starts one, and takes the place of the socket that was left" if left else "starts one"
+
+
+def _shared(whole: str, folder: str) -> Finding:
+    """That another machine uses the state folder, or that this one had another id when it did."""
+    first, mine = machine.owner(whole), machine.this_machine()
+    if first is not None and first.host == mine.host:
+        text = f"{whole} belongs to a machine that was called {mine.host}, too, but had another id: {folder} is used"
+        return doubtful("state_folder", text, f"If that was this one: rm {whole}/{machine.CLAIM}; pursersctl restart")
+    return well("state_folder", f"{whole} belongs to {first.host if first else 'another machine'}; ours is {folder}")
 
 
 def _named(pid: int) -> str:

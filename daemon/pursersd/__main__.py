@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from pursers_shim import starts
 from pursers_shim.paths import PathError, Place, place
 from pursersd import __version__, log, service_start
-from pursersd.api import log_file
+from pursersd.api import log_file, shared_state_folder
 from pursersd.configured import Configured, Flags, config_file
 from pursersd.descriptors import raise_limit
 from pursersd.errors import LostOwnership, OwnershipError
+from pursersd.machine import claim
 from pursersd.ownership import Ownership, take
 from pursersd.rules.configuration import Value, flag_value
 from pursersd.supervisor import Supervisor, handed, supervisor
@@ -63,6 +64,7 @@ def _serve(ownership: Ownership, options: argparse.Namespace, above: Supervisor)
     home = ownership.place.home
     configured = Configured(config_file(home), os.environ, _flags(options))
     raise_limit(configured.now.descriptors)
+    claim(shared_state_folder(home))
     log_path = None if options.foreground else log_file(home)
     log.set_up(log_path)
     # A full collection looks at all objects there are, and most are of these imports: with them a wake would have to wait

@@ -13,7 +13,7 @@ from anyio.abc import SocketListener, TaskGroup, TaskStatus
 from pursers_shim import starts, wire
 from pursersd import __version__
 from pursersd import log as logs
-from pursersd.api import Reloaded, StartedBy, Warning, local_folder, state_folder
+from pursersd.api import Reloaded, StartedBy, Warning, local_folder, shared_state_folder, state_folder
 from pursersd.configured import Configured
 from pursersd.control import Control
 from pursersd.conversation.bounds import Limits
@@ -26,10 +26,11 @@ from pursersd.fence import Fence, Lost
 from pursersd.health import changes
 from pursersd.listener import Listener
 from pursersd.local.board import LocalBoard
+from pursersd.machine import parts
 from pursersd.ownership import Ownership
 from pursersd.state.digests import DigestFiles
 from pursersd.state.doors import DoorFolders
-from pursersd.state.epoch import raise_epoch
+from pursersd.state.epoch import raise_epoch, read_epoch
 from pursersd.state.names import Names
 from pursersd.state.stats import StatsWriters
 from pursersd.supervisor import Supervisor
@@ -89,7 +90,7 @@ class App:
         self._configure()
         place = self._ownership.place
         state = _state_folder(place.home)
-        epoch = raise_epoch(state)
+        epoch = raise_epoch(state, _counted(place.home))
         self._fence = Fence(self._ownership, state, epoch)
         descriptors = Descriptors()
         suspension = Suspension(self._centrals.woke)
@@ -281,3 +282,8 @@ async def _log_warnings(control: Control) -> None:
 
 def _state_folder(home: str | None) -> Path:
     return Path(state_folder(home))
+
+
+def _counted(home: str | None) -> int:
+    """The highest epoch that this machine may have had, in whatever part of a shared folder it was counted."""
+    return max(read_epoch(Path(part)) or 0 for part in parts(shared_state_folder(home)))

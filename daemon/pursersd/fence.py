@@ -79,7 +79,9 @@ class Fence:
                 who, hint = f"holds {ours.place.lock}", ""
                 if lock is not Lock.TAKEN:
                     who = f"has counted epoch {counted} in {self._state}"
-                    hint = " If it is on another machine, give each machine a PURSERSD_HOME of its own."
+                    hint = (
+                        " If it is on another machine with the same machine id, give each a PURSERSD_HOME of its own."
+                    )
                 text = (
                     f"A newer pursersd {who}: this one (epoch {self._epoch}) has no effect any more and leaves.{hint}"
                 )

@@ -97,15 +97,16 @@ async def running(
     above: Supervisor | None = None,
     log_path: str | None = None,
     file: str | None = None,
+    place: paths.Place | None = None,
 ) -> AsyncIterator[RunningApp]:
-    """The daemon in a private home; at the end it is told to stop, if it has not gone by itself.
+    """The daemon in a private home, or at `place`; at the end it is told to stop, if it has not gone by itself.
 
     `variables` and the text of `file` configure it; `above` hears how it fares.
     """
     with short_home() as folder:
         if file is not None:
             (folder / "config.toml").write_text(file)
-        place = paths.place({"PURSERSD_HOME": str(folder)})
+        place = place or paths.place({"PURSERSD_HOME": str(folder)})
         ownership = take(place)
         try:
             configured = Configured(config_file(str(folder)), variables or {}, {})

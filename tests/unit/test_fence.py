@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from pursersd import fence
+from pursers_shim.paths import Place
+from pursersd import fence, machine
 from pursersd.errors import OwnershipError
 from pursersd.rules.configuration import DEFAULTS
 from unit.running_app import PATIENCE, RunningApp, running
@@ -58,6 +59,39 @@ async def test_it_leaves_and_says_why(damage: Damage, words: str) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await leaves_after(damage)
     assert caught.group_contains(OwnershipError, match=words)
+
+
+async def test_daemons_of_two_machines_in_one_state_folder_do_not_fence_one_another(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their runtime folders are their own, as /tmp is. Each counts above what was counted before, and for itself."""
+    one, other = machine.Machine("1" * 12, "one"), machine.Machine("2" * 12, "other")
+    monkeypatch.setattr(machine, "this_machine", lambda: one)
+    async with running() as daemon:
+        async with daemon.control():
+            pass  # it has started
+        home, looks = str(daemon.place.home), 0
+        machine.claim(f"{home}/state")
+        looked = fence.Fence._look
+
+        def look(it: fence.Fence) -> fence.Lost | None:
+            nonlocal looks
+            looks += 1
+            return looked(it)
+
+        monkeypatch.setattr(fence.Fence, "_look", look)
+        monkeypatch.setattr(machine, "this_machine", lambda: other)
+        place = Place(f"{home}/elsewhere", home)
+        async with running(place=place) as second, second.control():
+            part = Path(home, "state", "machine-222222222222")
+            assert (epoch_file(daemon).read_text(), (part / "epoch").read_text()) == ("1\n", "2\n")
+            seen = looks
+            with anyio.fail_after(PATIENCE):
+                while looks < seen + 6:
+                    await anyio.sleep(0.005)
+            assert not daemon.left.is_set()
+            assert not second.left.is_set()
+    assert "newer pursersd" not in caplog.text
 
 
 @pytest.mark.parametrize("restored", ["", "0\n", None])

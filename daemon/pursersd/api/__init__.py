@@ -218,15 +218,27 @@ class StatsFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 def log_file(home: str | None) -> str:
     """Where the daemon of the private instance `home`, or the user's one daemon, writes its log. Creates nothing."""
+    whole, own = shared_state_folder(home), state_folder(home)
+    name = "pursersd.log" if own == whole else f"pursersd-{own.rpartition('-')[2]}.log"
     if home is not None:
-        return home + "/log/pursersd.log"
+        return f"{home}/log/{name}"
     import platformdirs  # here, because most control commands do not need it
 
-    return platformdirs.user_log_dir("pursersd", appauthor=False) + "/pursersd.log"
+    return f"{platformdirs.user_log_dir('pursersd', appauthor=False)}/{name}"
 
 
 def state_folder(home: str | None) -> str:
-    """Where that daemon keeps its epoch and its names. Creates nothing."""
+    """Where that daemon keeps its epoch and its names: of a folder that machines share, the part of this one.
+
+    Creates nothing.
+    """
+    from pursersd.machine import own_part
+
+    return own_part(shared_state_folder(home))
+
+
+def shared_state_folder(home: str | None) -> str:
+    """The state folder of all machines that share that home, or the user's own."""
     if home is not None:
         return home + "/state"
     import platformdirs

@@ -9,15 +9,15 @@ DIGITS = 18
 """Longest count that a file can hold; a longer one was never counted by us."""
 
 
-def raise_epoch(folder: Path) -> int:
-    """Count this start and return the new epoch. Call it while holding the daemon lock.
+def raise_epoch(folder: Path, floor: int = 0) -> int:
+    """Count this start and return the new epoch, above `floor`. Call it while holding the daemon lock.
 
     Raises OwnershipError for a file that is not a count, and for a folder that cannot be written.
     """
     file = folder / "epoch"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        epoch = (_read(file) if file.exists() else 0) + 1
+        epoch = max(_read(file) if file.exists() else 0, floor) + 1
     except OSError as error:
         raise _unusable(folder, error) from error
     restore_epoch(folder, epoch)
