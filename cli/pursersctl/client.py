@@ -148,11 +148,11 @@ def _failed_starts(place: Place) -> str:
 
 def no_answer(place: Place) -> CommandError:
     """The error for a daemon that does not answer; it is never taken for a dead one while it holds its lock."""
-    pid = dial.daemon_pid(place)
+    pid = _pid(place)
     if pid is None:
         return not_running(place)
     if pid == 0:
-        return Busy("pursersd runs in another pid namespace (a container?) and does not answer: it is stopped or busy.")
+        return Busy("pursersd runs in another pid namespace (a container?) or on another machine, and does not answer: it is stopped or busy.")
     return Busy(
         f"pursersd (pid {pid}) holds its lock but does not answer: it is stopped or busy. "
         f"If it is stopped, continue it with: kill -CONT {pid}\n"
@@ -169,9 +169,14 @@ def _folder_errors() -> Iterator[None]:
         raise Refused(str(error), code="unsafe_folder") from error
 
 
+def _pid(place: Place) -> int | None:
+    with _folder_errors():
+        return dial.daemon_pid(place)
+
+
 def _connect(place: Place, deadline: float) -> socket.socket:
     """A link to the daemon; waits while one lives that does not listen yet, or any more."""
-    if service.installed(place, os.environ) is not None and dial.daemon_pid(place) is None:
+    if service.installed(place, os.environ) is not None and _pid(place) is None:
         raise not_running(place)  # its service manager may listen, and would start one for our question
     while True:
         try:
@@ -180,7 +185,7 @@ def _connect(place: Place, deadline: float) -> socket.socket:
         except dial.WrongPeer as error:
             raise Refused(f"{error}. Nothing was sent to it.", code="wrong_owner") from error
         except (dial.Absent, dial.Busy) as error:
-            if dial.daemon_pid(place) is None:
+            if _pid(place) is None:
                 raise not_running(place) from error
             if time.monotonic() > deadline:
                 raise no_answer(place) from error
@@ -235,7 +240,7 @@ def _check_greeting(place: Place, greeting: _Greeting) -> None:
         return
     if greeting.pursers != wire.REFUSE:
         raise _skew(f"it answered hello with {greeting.pursers!r}")
-    pid = dial.daemon_pid(place)
+    pid = _pid(place)
     text = f"pursersd{f' (pid {pid})' if pid else ''} refused: {greeting.text}"
     if greeting.code == SKEW:
         text += "\nOf such a daemon pursersctl can only say this, and end it: pursersctl restart, pursersctl stop"

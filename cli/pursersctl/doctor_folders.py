@@ -69,6 +69,9 @@ def socket_and_lock(patient: Patient) -> Iterator[Finding]:
     try:
         pid = dial.daemon_pid(place)
         found = os.lstat(place.socket).st_mode if os.path.lexists(place.socket) else None
+    except PathError as error:
+        yield ill(check, *advised(str(error), f"Look at it with: ls -la {place.folder}"))
+        return
     except OSError as error:
         text = f"{error.filename or place.folder} cannot be looked at: {error.strerror}"
         yield ill(check, text, f"Look at it with: ls -la {place.folder}")

@@ -165,7 +165,7 @@ def _force(place: Place, pid: int) -> None:
 def _signal(place: Place, pid: int, number: signal.Signals) -> None:
     """Send a signal if `pid` still holds the lock; where it can be, the process is pinned before we look."""
     if pid == 0:
-        raise Failed("pursersd runs in another pid namespace (a container?) that we cannot reach. Stop it there.")
+        raise Failed("pursersd runs in another pid namespace (a container?) or on another machine. Stop it there.")
     pin = _pin(pid)
     try:
         if dial.daemon_pid(place) != pid:

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import msgspec
 
-from pursersctl.errors import CommandError, Exit
+from pursers_shim.paths import PathError
+from pursersctl.errors import CommandError, Exit, Refused
 from pursersctl.render import DEFAULT_WIDTH, plain
 from pursersctl.table import Line
 from pursersd import api
@@ -20,14 +21,20 @@ from pursersd import api
 @contextmanager
 def reporting(*, as_json: bool = False, prefix: str = "") -> Iterator[None]:
     """Turn a CommandError into its text on stderr, after `prefix`, and its exit code; with `as_json` also into JSON on
-    stdout."""
+    stdout. So is a PathError."""
     try:
         yield
     except CommandError as error:
-        if as_json:
-            show_json(failure(error))
-        note(f"{prefix}{error}")
-        sys.exit(error.status)
+        _report(error, as_json, prefix)
+    except PathError as error:
+        _report(Refused(str(error), code="unsafe_folder"), as_json, prefix)
+
+
+def _report(error: CommandError, as_json: bool, prefix: str) -> NoReturn:
+    if as_json:
+        show_json(failure(error))
+    note(f"{prefix}{error}")
+    sys.exit(error.status)
 
 
 def failure(error: CommandError) -> bytes:

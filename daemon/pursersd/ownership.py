@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pursers_shim.launch import lock_holder
-from pursers_shim.paths import PathError, Place, check_folder
+from pursers_shim.paths import PathError, Place, check_folder, remedy, unlockable
 from pursersd.errors import OwnershipError
 from pursersd.rules.fencing import Lock
 
@@ -107,7 +107,7 @@ def _lock(place: Place) -> int:
             raise Taken(
                 f"Another pursersd of this user is running (it holds {place.lock}). See it with: pursersctl status"
             ) from error
-        raise OwnershipError(f"Cannot lock {place.lock}: {error.strerror}") from error
+        raise OwnershipError(str(unlockable(place.lock, error))) from error
     return lock
 
 
@@ -200,5 +200,5 @@ def _listen(path: str) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise OwnershipError(f"Cannot listen on {path}: {error.strerror or error}") from error
+        raise OwnershipError(f"Cannot listen on {path}: {error.strerror or error}. {remedy(error)}") from error
     return listener

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from pursers_shim import service, starts
 from pursers_shim.launch import daemon_environment, lock_holder, spawn_detached, take_lock
-from pursers_shim.paths import HOME_VARIABLE, PathError, Place, check_folder, place
+from pursers_shim.paths import HOME_VARIABLE, PathError, Place, check_folder, place, unlockable
 
 __all__ = [
     "AUTOSTART_VARIABLE",
@@ -108,9 +108,12 @@ def _connected(path: str) -> socket.socket:
 def daemon_pid(where: Place) -> int | None:
     """The pid of the living daemon, listening or not; None if there is none; 0 if it cannot be named.
 
-    Never call it in the daemon itself (see pursers_shim.launch).
+    Raises PathError where nobody can know. Never call it in the daemon itself (see pursers_shim.launch).
     """
-    return lock_holder(where.lock)
+    try:
+        return lock_holder(where.lock)
+    except OSError as wrong:
+        raise unlockable(where.lock, wrong) from wrong
 
 
 def start(
@@ -191,7 +194,11 @@ class Dialer:
         if self._place is None:
             self.next_at = self._clock() + LAST_DELAY
             return None
-        link = self._connect(self._place)
+        link: socket.socket | None = None
+        try:
+            link = self._connect(self._place)
+        except PathError as wrong:
+            self._trouble = _path_trouble(wrong)
         if link is None:
             self._refusal = None
             self._back_off(STARTING_DELAY if self._clock() < self._eager_until else LAST_DELAY)
@@ -241,8 +248,6 @@ class Dialer:
         except WrongPeer as wrong:
             action = f"Ask its owner to end it, or set {HOME_VARIABLE} to a folder of yours."
             self._trouble = Trouble(f"{wrong}.", action, is_hopeless=True)
-        except PathError as wrong:
-            self._trouble = _path_trouble(wrong)
         return None
 
     def _nobody(self, where: Place) -> Trouble | None:
@@ -262,7 +267,7 @@ class Dialer:
 
     def _begin(self, where: Place) -> Trouble | None:
         if self._start_lock is not None:
-            is_under_way = self._by_service or lock_holder(where.start_log) is not None
+            is_under_way = self._by_service or _is_held(where.start_log)
             if self._clock() < self._started_at + START_LIMIT and is_under_way:
                 return None
             self._release()  # it has ended, or it takes too long
@@ -294,7 +299,10 @@ def _named(pid: int | None) -> str:
 
 
 def _busy(where: Place) -> Trouble:
-    pid = daemon_pid(where)
+    try:
+        pid = daemon_pid(where)
+    except PathError as wrong:
+        return _path_trouble(wrong)
     if pid is None:
         text = (
             f"Who listens at {where.socket} does not answer yet: a service manager that starts the daemon, as a rule."
@@ -322,7 +330,7 @@ def _crash_loop(where: Place | None) -> Trouble | None:
     if not words and before.count < starts.LOOP:
         return None
     said = f"printed: {words}" if words else "printed nothing."
-    if lock_holder(where.start_log) is not None or daemon_pid(where) is not None:
+    if _is_held(where.start_log) or _is_held(where.lock):
         text = f"The daemon is starting, number {before.count} in a row. The one before {said}"
         return Trouble(text, _again(where))
     pause = max(before.last + before.delay - time.time(), 0)
@@ -335,8 +343,18 @@ def _again(where: Place) -> str:
     return f"Try again; if that does not help, read {where.start_log} or run: pursersctl start"
 
 
+def _is_held(path: str) -> bool:
+    try:
+        return lock_holder(path) is not None
+    except OSError:
+        return False
+
+
 def _path_trouble(wrong: PathError) -> Trouble:
-    return Trouble(str(wrong), "After that, call again; no restart of this program is needed.", is_hopeless=True)
+    action = "After that, call again; no restart of this program is needed."
+    if HOME_VARIABLE in str(wrong):
+        action = f"After that, call again; another {HOME_VARIABLE} counts in new conversations."
+    return Trouble(str(wrong), action, is_hopeless=True)
 
 
 def _check_socket(path: str) -> None:

@@ -7,11 +7,22 @@ that is always short enough for a socket. The folder is 0700 and ours, or it is 
 Imported by the shim at start-up: standard library only, and cheap.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
 
-__all__ = ["HOME_VARIABLE", "SOCKET_LIMIT", "PathError", "Place", "check_folder", "check_socket_path", "place"]
+__all__ = [
+    "HOME_VARIABLE",
+    "SOCKET_LIMIT",
+    "PathError",
+    "Place",
+    "check_folder",
+    "check_socket_path",
+    "place",
+    "remedy",
+    "unlockable",
+]
 
 HOME_VARIABLE = "PURSERSD_HOME"
 
@@ -72,6 +83,18 @@ def check_socket_path(path: str) -> None:
             f"The socket path {path} has {size} bytes; the limit is {SOCKET_LIMIT}. "
             f"Set {HOME_VARIABLE} to a shorter path."
         )
+
+
+def unlockable(path: str, wrong: OSError) -> PathError:
+    """The error for a lock file that can be neither locked nor asked about."""
+    return PathError(f"Cannot lock {path}: {wrong.strerror}. {remedy(wrong)}")
+
+
+def remedy(wrong: OSError) -> str:
+    """What to do where a lock or a socket cannot be had."""
+    if wrong.errno in (errno.EACCES, errno.ENOSPC, errno.EROFS):
+        return f"Make its folder writable for you, or set {HOME_VARIABLE} to another one."
+    return f"Its file system may have no locks or sockets: set {HOME_VARIABLE} to a folder on a local one."
 
 
 def check_folder(folder: str, create: bool = False) -> bool:

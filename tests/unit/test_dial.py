@@ -1,6 +1,7 @@
 """Finding the daemon: what is there, who it is, when one is started and when not."""
 
 import errno
+import fcntl
 import os
 import socket
 import subprocess
@@ -18,6 +19,8 @@ from pursers_shim import starts as record
 from pursers_shim.dial import Absent, Busy, Dialer, WrongPeer, connect, daemon_pid, start
 from pursers_shim.launch import lock_holder
 from pursers_shim.paths import PathError, Place, place
+from pursersctl import client, output
+from pursersctl.errors import Exit, Refused
 from scripted_daemon import short_home, until
 
 HOLD = (
@@ -505,3 +508,31 @@ def test_a_refusal_is_remembered_until_something_else_is_known(where: Place, roo
         assert dialer.trouble().text == "Too many conversations."
     assert dialer.attempt() is None
     assert "No daemon listens" in dialer.trouble().text
+
+
+def test_a_lock_that_nobody_can_ask_about_is_trouble_and_no_end(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a file system without locks, or with a lock file that is not ours to open."""
+    Path(where.lock).touch()
+    ask = fcntl.fcntl
+
+    def no_locks(fd: int, command: int, *given: bytes) -> object:
+        if command == fcntl.F_GETLK:
+            raise OSError(errno.ENOLCK, "No locks available")
+        return ask(fd, command, *given)
+
+    monkeypatch.setattr(fcntl, "fcntl", no_locks)
+    dialer = Dialer({"PURSERSD_HOME": str(where.home)})
+    assert dialer.attempt() is None
+    words = f"Cannot lock {where.lock}: No locks available. Its file system may have no locks or sockets"
+    assert words in dialer.trouble().text
+    assert "new conversations" in dialer.trouble().action
+    with pytest.raises(Refused, match="Cannot lock"):
+        client.ask(where, "ping", timeout=1)
+    with pytest.raises(SystemExit) as ended, output.reporting():
+        daemon_pid(where)
+    assert ended.value.code == Exit.REFUSED
+    with listening(where):
+        link = dialer.attempt()
+        assert link is not None  # who listens is reached all the same
+        link.close()
+    assert words in dialer.trouble().text

@@ -1,5 +1,6 @@
 """ownership: exactly one daemon, at a place that only this user can reach."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -169,7 +170,10 @@ def test_a_lock_that_cannot_be_had_says_why(place: paths.Place, folder: Path, mo
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "lockf", no_locks)
-    assert refused(place) == f"Cannot lock {place.lock}: No locks available"
+    assert refused(place) == (
+        f"Cannot lock {place.lock}: No locks available. Its file system may have no locks or sockets: "
+        "set PURSERSD_HOME to a folder on a local one."
+    )
 
 
 def test_a_folder_that_is_a_link_is_refused(place: paths.Place) -> None:
@@ -211,6 +215,24 @@ def test_a_socket_that_cannot_be_bound_gives_the_lock_back(place: paths.Place, m
     monkeypatch.setattr(place, "socket", place.folder + "/" + "x" * 200)
     assert refused(place).startswith("Cannot listen on")
     assert not lock_holder(place.lock)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(errno.EOPNOTSUPP, "may have no locks or sockets: set"), (errno.EPERM, "may have no"), (errno.EACCES, "writable")],
+)
+def test_a_file_system_without_sockets_is_named_with_what_to_do(
+    place: paths.Place, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    class Unbindable(socket.socket):
+        def bind(self, address: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(socket, "socket", Unbindable)
+    text = refused(place)
+    assert text.startswith(f"Cannot listen on {place.socket}: {os.strerror(number)}. ")
+    assert advice in text
+    assert "PURSERSD_HOME" in text
 
 
 def test_release_leaves_no_descriptor(place: paths.Place) -> None:

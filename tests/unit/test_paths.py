@@ -1,12 +1,18 @@
 """Where the daemon is found, and the folders that are refused."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pursers_shim.dial import Dialer, connect
 from pursers_shim.paths import SOCKET_LIMIT, PathError, check_folder, place
+from pursersctl import client
+from pursersctl.errors import Refused
+from pursersd import __main__ as pursersd
+from pursersd.ownership import take
 from scripted_daemon import short_home
 
 
@@ -43,6 +49,36 @@ def test_the_limit_counts_bytes(letter: str) -> None:
     with pytest.raises(PathError, match=f"limit is {SOCKET_LIMIT}") as wrong:
         place({"PURSERSD_HOME": "/" + letter * (fitting + 1)})
     assert "shorter" in str(wrong.value)
+
+
+@pytest.mark.parametrize("letter", ["a", "界"])
+def test_at_every_length_all_programs_meet_or_refuse_in_the_same_words(
+    root: Path, letter: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["pursersd", "--foreground"])
+    met: list[int] = []
+    for length in range(60, 131):
+        room = length - len(os.fsencode(root)) - 1
+        size = len(letter.encode())
+        home = f"{root}/{letter * (room // size)}{'x' * (room % size)}"
+        assert len(os.fsencode(home)) == length
+        monkeypatch.setenv("PURSERSD_HOME", home)
+        words = Dialer(os.environ).trouble().text if length > 85 else ""
+        if words:
+            with pytest.raises(Refused, match=re.escape(words)):
+                client.where(os.environ)
+            before = os.umask(0o022)
+            assert pursersd.main() == 1
+            os.umask(before)
+            assert capsys.readouterr().err == f"pursersd: {words}\n"
+            assert f"{home}/run/pursersd.sock has {length + 18} bytes; the limit is {SOCKET_LIMIT}" in words
+        else:
+            where = client.where(os.environ)
+            ours = take(where)
+            connect(where).close()
+            ours.release()
+            met.append(length)
+    assert met == list(range(60, 86))
 
 
 def test_a_missing_folder_is_made_private_whatever_the_umask(root: Path) -> None:
