@@ -152,7 +152,9 @@ def no_answer(place: Place) -> CommandError:
     if pid is None:
         return not_running(place)
     if pid == 0:
-        return Busy("pursersd runs in another pid namespace (a container?) or on another machine, and does not answer: it is stopped or busy.")
+        return Busy(
+            "pursersd runs in another pid namespace (a container?) or on another machine, and does not answer: it is stopped or busy."
+        )
     return Busy(
         f"pursersd (pid {pid}) holds its lock but does not answer: it is stopped or busy. "
         f"If it is stopped, continue it with: kill -CONT {pid}\n"
