@@ -153,7 +153,7 @@ def no_answer(place: Place) -> CommandError:
         return not_running(place)
     if pid == 0:
         return Busy(
-            "pursersd runs in another pid namespace (a container?) or on another machine, and does not answer: it is stopped or busy."
+            "pursersd runs in another pid namespace (a container?) or on another machine, and is stopped or busy."
         )
     return Busy(
         f"pursersd (pid {pid}) holds its lock but does not answer: it is stopped or busy. "
