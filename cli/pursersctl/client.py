@@ -139,11 +139,10 @@ def not_running(place: Place) -> NotRunning:
 def _failed_starts(place: Place) -> str:
     """Why there is none, if the last one did not leave in order; `starts` forgets those that did."""
     before = starts.read(place)
-    words = starts.last_words(place.start_log) if before else ""
-    if before is None or not (words or before.count >= starts.LOOP):
+    if before is None or not (before.refused or starts.last_words(place.start_log) or before.count >= starts.LOOP):
         return ""
-    which = f"The last {before.count} starts" if before.count > 1 else "The last start"
-    return f"\n{which} failed: {words or before.words or 'it printed nothing. See: pursersctl logs'}"
+    which = f"The last {before.count} starts" if before.count > 1 and not before.refused else "The last start"
+    return f"\n{which} failed: {starts.said(place, before) or 'it printed nothing. See: pursersctl logs'}"
 
 
 def no_answer(place: Place) -> CommandError:

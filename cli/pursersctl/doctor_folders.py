@@ -113,11 +113,10 @@ def stats_file(patient: Patient) -> Iterator[Finding]:
 def _without_daemon(patient: Patient, *, left: bool) -> Iterator[Finding]:
     place, check = patient.place, "socket"
     before = starts.read(place)
-    words = starts.last_words(place.start_log) if before else ""
-    if before is not None and (words or before.count >= starts.LOOP):
-        said = words or before.words or "it printed nothing"
-        failed = f"the last {before.count} starts" if before.count > 1 else "the last start"
-        yield ill(check, f"{failed} of the daemon failed: {said}", "pursersctl start")
+    if before is not None and (before.refused or starts.last_words(place.start_log) or before.count >= starts.LOOP):
+        said = starts.said(place, before) or "it printed nothing"
+        which = f"{before.count} starts" if before.count > 1 and not before.refused else "start"
+        yield ill(check, f"the last {which} of the daemon failed: {said}", "pursersctl start")
     if os.path.lexists(place.stopped):
         yield doubtful(check, "the daemon was stopped for good: no shim starts it", "pursersctl start")
     elif patient.environ.get(dial.AUTOSTART_VARIABLE) == "0":

@@ -45,7 +45,7 @@ def become(
     if os.path.lexists(place.stopped):
         raise HeldBack("It was stopped with pursersctl stop. Start it with: pursersctl start")
     if before.count >= GIVE_UP and not before.came_up:
-        words = starts.last_words(place.start_log) or before.words
+        words = starts.said(place, before)
         raise HeldBack(f"The last {before.count} starts failed: {words} Repair that, then run: pursersctl start")
     ownership = _take(place, sockets, above)
     try:

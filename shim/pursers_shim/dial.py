@@ -135,9 +135,9 @@ def start(
     held = take_lock(where.start_lock)
     if held is None:
         return None
+    now = clock()
+    before = (starts.read(where) or starts.Starts()).recent(now)
     try:
-        now = clock()
-        before = (starts.read(where) or starts.Starts()).recent(now)
         if daemon_pid(where) is not None or (patient and now < before.last + before.delay):
             os.close(held)
             return None
@@ -149,7 +149,8 @@ def start(
             starts.note_start(where, before.count + 1 if patient else 0, now)
             argv = [sys.executable, "-I", "-m", "pursersd", "--started-by", started_by]
             spawn_detached(argv, variables, where.start_log)
-    except OSError:
+    except OSError as wrong:
+        starts.note_refusal(where, before, now, wrong.strerror or str(wrong))
         os.close(held)
         raise
     return held
@@ -277,7 +278,7 @@ class Dialer:
         except PathError as wrong:
             return _path_trouble(wrong)
         except OSError as wrong:
-            return Trouble(f"The daemon cannot be started: {wrong}.", _START)
+            return _refused_by_system(wrong.strerror or str(wrong))
         self._started_at = self._clock()
         return None
 
@@ -324,9 +325,13 @@ def _crash_loop(where: Place | None) -> Trouble | None:
     """That every daemon that was started lately has ended, if so; hopeless unless one is on its way at this moment, or
     the last one came up: the next one does soon."""
     before = starts.read(where) if where is not None else None
-    if where is None or before is None or before.recent(time.time()).count < 2:
+    if where is None or before is None:
         return None
-    words = starts.last_words(where.start_log) or before.words
+    if before.refused and before.recent(time.time()) is before:
+        return _refused_by_system(before.words)
+    if before.recent(time.time()).count < 2:
+        return None
+    words = starts.said(where, before)
     if not words and before.count < starts.LOOP:
         return None
     said = f"printed: {words}" if words else "printed nothing."
@@ -337,6 +342,10 @@ def _crash_loop(where: Place | None) -> Trouble | None:
     text = f"The daemon was started {before.count} times in a row and ended each time. The last one {said}"
     is_loop = before.count >= starts.LOOP and not before.came_up
     return Trouble(f"{text} The next start is in {pause:.0f} s.", _again(where), is_loop)
+
+
+def _refused_by_system(why: str) -> Trouble:
+    return Trouble(f"The daemon cannot be started: {why}. It is tried again all the time.", _START)
 
 
 def _again(where: Place) -> str:

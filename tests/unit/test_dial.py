@@ -536,3 +536,31 @@ def test_a_lock_that_nobody_can_ask_about_is_trouble_and_no_end(where: Place, mo
         assert link is not None  # who listens is reached all the same
         link.close()
     assert words in dialer.trouble().text
+
+
+def test_a_start_that_the_system_refuses_is_no_crash(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as what it is, to whoever looks, tried again soon, and counts for nothing later."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    record.note_start(where, 1, time.time() - 30)
+    Path(where.start_log).write_text("words of long ago\n")
+    monkeypatch.setattr(dial, "spawn_detached", refuse)
+    dialer = Dialer({"PURSERSD_HOME": str(where.home)})
+    for _ in range(3):  # the second one comes within the pause, and asks nobody
+        assert dialer.attempt() is None
+        words = f"The daemon cannot be started: {os.strerror(errno.EAGAIN)}. It is tried again"
+        assert dialer.trouble().text.startswith(words)
+        assert not dialer.trouble().is_hopeless
+    found = record.read(where)
+    assert found is not None
+    assert (found.count, found.refused, found.delay) == (1, True, record.REFUSED_PAUSE)
+    assert f"\nThe last start failed: {os.strerror(errno.EAGAIN)}" in str(client.not_running(where))
+    monkeypatch.setattr(dial, "spawn_detached", lambda *_: None)
+    held = start(where, {}, clock=lambda: time.time() + record.REFUSED_PAUSE)
+    assert held is not None
+    os.close(held)
+    found = record.read(where)
+    assert found is not None
+    assert (found.count, found.refused) == (2, False)
