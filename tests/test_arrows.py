@@ -42,6 +42,7 @@ LAYERS = {
     "pursersd.windows": 12,
     "pursersd.descriptors": 12,
     "pursersd.suspension": 12,
+    "pursersd.stalls": 12,
     "pursersd.settings": 12,
     "pursersd.rules": 11,
     "pursersd.timings": 12,

@@ -7,6 +7,9 @@ from pursers_shim.paths import Place
 from pursersctl import client, detail, output, render, render_local
 from pursersd import api
 
+PATIENCE = 2.0
+"""Seconds for the answer: who asks how the daemon is wants to hear soon that it is busy."""
+
 
 def conversation(place: Place, which: str, *, as_json: bool) -> None:
     """Print the settings and seats of one conversation; change nothing."""
@@ -20,7 +23,7 @@ def conversation(place: Place, which: str, *, as_json: bool) -> None:
 
 def status(place: Place, *, as_json: bool) -> None:
     """Print the state of the running daemon; change nothing."""
-    result = client.ask(place, "status")
+    result = client.ask(place, "status", timeout=PATIENCE)
     answer = client.read(result, api.Status)
     if as_json:
         output.show_json(result)

@@ -71,14 +71,18 @@ def _serve(ownership: Ownership, options: argparse.Namespace, above: Supervisor)
     # for it some 40 ms. Not collecting meanwhile also saves a tenth of the imports' time.
     gc.disable()
     # Only now the expensive imports: shims may connect already, and a second daemon never gets this far.
+    import asyncio
+
     import anyio
 
     from pursersd.app import App, Options
+    from pursersd.stalls import StallWatch
 
-    app = App(ownership, Options(options.started_by, log_path), configured, above)
+    stalls = StallWatch()
+    app = App(ownership, Options(options.started_by, log_path), configured, above, stalls)
     gc.freeze()
     gc.enable()
-    anyio.run(app.run)
+    anyio.run(app.run, backend_options={"loop_factory": lambda: asyncio.SelectorEventLoop(stalls)})
     starts.forget(ownership.place)
     return LEFT
 

@@ -28,6 +28,7 @@ from pursersd.listener import Listener
 from pursersd.local.board import LocalBoard
 from pursersd.machine import parts
 from pursersd.ownership import Ownership
+from pursersd.stalls import StallWatch
 from pursersd.state.digests import DigestFiles
 from pursersd.state.doors import DoorFolders
 from pursersd.state.epoch import raise_epoch, read_epoch
@@ -61,12 +62,18 @@ class App:
     """Owns every long-lived part; `run()` returns when the daemon has left."""
 
     def __init__(
-        self, ownership: Ownership, options: Options, configured: Configured, above: Supervisor | None = None
+        self,
+        ownership: Ownership,
+        options: Options,
+        configured: Configured,
+        above: Supervisor | None = None,
+        stalls: StallWatch | None = None,
     ) -> None:
         self._ownership = ownership
         self._options = options
         self._configured = configured
         self._above = above or Supervisor()
+        self._stalls = stalls
         self._limits = Limits()
         home = ownership.place.home
         naming = Naming(Names(_state_folder(home) / "names.json"))
@@ -163,6 +170,7 @@ class App:
             is_leaving=self._leaving.is_set,
             descriptors=descriptors,
             suspension=suspension,
+            stalls=self._stalls,
             configured=self._configured,
             reload=self.reload,
             local=self._local,
@@ -195,6 +203,8 @@ class App:
 
     def _say_ready(self, epoch: int) -> None:
         place = self._ownership.place
+        if self._stalls is not None:
+            self._stalls.begin()
         self._above.ready()
         if self._options.started_by == "service":
             starts.note_success(place)

@@ -26,6 +26,7 @@ from pursersd.health import Machine, warnings
 from pursersd.installed import installed
 from pursersd.local.board import LocalBoard
 from pursersd.metrics import exposition
+from pursersd.stalls import StallWatch
 from pursersd.state.stats import StatsWriters
 from pursersd.suspension import Suspension
 
@@ -60,6 +61,7 @@ class Control:
         is_leaving: Callable[[], bool],
         descriptors: Descriptors,
         suspension: Suspension,
+        stalls: StallWatch | None,
         configured: Configured,
         reload: Callable[[], api.Reloaded],
         local: LocalBoard,
@@ -75,6 +77,7 @@ class Control:
         self._is_leaving = is_leaving
         self._descriptors = descriptors
         self._suspension = suspension
+        self._stalls = stalls
         self._configured = configured
         self._reload = reload
         self._local = local
@@ -215,6 +218,7 @@ class Control:
                 descriptor_limit=machine.descriptor_limit,
                 log_lines_lost=machine.log_lost,
                 suspensions=machine.suspensions,
+                longest_stall_s=round(self._stalls.longest_s, 6) if self._stalls is not None else 0.0,
             ),
             centrals=[central.status() for central in self._centrals.all()],
             conversations=len(self._conversations),

@@ -40,6 +40,7 @@ def _daemon(status: Status) -> list[Family]:
         _gauge("open_descriptors", "File descriptors in use.", daemon.descriptors),
         _gauge("descriptor_limit", "File descriptors that it may have.", daemon.descriptor_limit),
         _gauge("log_lines_lost", "Log lines lost while the log cannot be written.", daemon.log_lines_lost),
+        _gauge("longest_stall_seconds", "Longest time that one thing kept it busy.", daemon.longest_stall_s),
         _counter("suspensions", "Times that the machine slept or somebody stopped the daemon.", daemon.suspensions),
     ]
 

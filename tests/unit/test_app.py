@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskStatus
 from mcp.server.mcpserver import Context
 
 from pursers_shim import starts
@@ -16,11 +17,15 @@ from pursersd import app, clock, suspension
 from pursersd.api import StartedBy
 from pursersd.configured import Configured
 from pursersd.conversation import link
+from pursersd.conversation.registry import Conversations
 from pursersd.errors import OwnershipError
 from pursersd.feed.centrals import Centrals
+from pursersd.listener import Listener
 from pursersd.local.board import LocalBoard
 from pursersd.rules.configuration import DEFAULTS
+from pursersd.state.stats import StatsWriters
 from pursersd.supervisor import Supervisor
+from pursersd.suspension import Suspension
 from pursersd.tools import server as tools
 from unit.running_app import PATIENCE, RunningApp, running
 
@@ -251,6 +256,30 @@ async def test_a_service_manager_hears_the_whole_life_in_order() -> None:
     assert (first, last) == ("READY=1", "STOPPING=1\nSTATUS=leaving: stop")
     reloaded = next(i for i, words in enumerate(above.heard) if words.startswith("RELOADING=1"))
     assert above.heard[reloaded + 1] == "READY=1"
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(Listener, "serve"), (Centrals, "run"), (Conversations, "run"), (StatsWriters, "run"), (Suspension, "run")],
+    ids=lambda part: part if isinstance(part, str) else part.__name__,
+)
+async def test_a_part_that_fails_ends_the_daemon_so_that_no_watchdog_is_fed_without_it(
+    owner: type, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above = Listening()
+
+    async def fail(_: object, *__: object, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        with anyio.fail_after(PATIENCE):
+            while len(above.heard) < 3:
+                await anyio.sleep(0.005)
+        raise RuntimeError("this part is no more")
+
+    monkeypatch.setattr(owner, method, fail)
+    with pytest.raises(ExceptionGroup) as caught:
+        async with running("service", above=above):
+            await anyio.sleep_forever()
+    assert caught.group_contains(RuntimeError, match="this part is no more")
 
 
 def configure(daemon: RunningApp, text: str) -> None:

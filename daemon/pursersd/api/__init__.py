@@ -124,6 +124,8 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Lines that could not be written to the log, as long as that is so."""
     suspensions: int = 0
     """How often time passed without the daemon: the machine slept, or somebody stopped it."""
+    longest_stall_s: float = 0.0
+    """The longest time since the start that one thing kept the daemon busy and everybody else waiting."""
 
 
 class CentralStatus(msgspec.Struct, frozen=True, kw_only=True):
