@@ -2,6 +2,7 @@
 
 import resource
 from collections.abc import Iterator
+from pathlib import Path
 
 from pursers_shim import __version__
 from pursersctl import client
@@ -30,6 +31,7 @@ def daemon(patient: Patient) -> Iterator[Finding]:
         yield ill("daemon", *advised(str(error), "pursersctl logs"))
         return
     yield _itself(status)
+    yield _whose(status.daemon, control_group(status.daemon.pid))
     if status.daemon.version != __version__:
         text = f"the daemon is version {status.daemon.version}, pursersctl is {__version__}"
         yield doubtful("daemon", text, "pursersctl restart", of="version")
@@ -46,6 +48,27 @@ def _itself(status: api.Status) -> Finding:
     conversations = counted(status.conversations, "conversation")
     text = f"pursersd {found.version} (pid {found.pid}) is ready: {conversations}, up {duration(found.uptime_s)}"
     return well("daemon", f"{text}, {size(found.rss_bytes)}")
+
+
+def _whose(found: api.DaemonStatus, group: str | None) -> Finding:
+    """Who started it, and what ends it: a control group is inherited, whatever else a process lets go of."""
+    if found.started_by == "service":
+        return well("daemon", "the service manager started it and looks after it", of="started_by")
+    who = "a shim" if found.started_by == "auto" else "a person, or a program of yours,"
+    with_what = f" It is in the control group {group} and ends with it." if group else ""
+    after = "if it is ended, the next call starts another one and waits go on"
+    return well("daemon", f"{who} started it, no service.{with_what} Nothing is lost then: {after}", of="started_by")
+
+
+def control_group(pid: int) -> str | None:
+    """The unit of systemd that a process is in, which is that of whoever started it; None where there is none."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    paths = [line.partition("::" if line.startswith("0::") else "name=systemd:")[2] for line in lines]
+    units = [path.rpartition("/")[2] for path in paths if path.strip("/")]
+    return next((unit for unit in units if unit.endswith((".scope", ".service", ".slice"))), None)
 
 
 def _used(found: api.DaemonStatus) -> Finding:

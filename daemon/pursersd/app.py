@@ -112,10 +112,11 @@ class App:
             tasks.start_soon(self._watch_fence, self._fence)
             tasks.start_soon(suspension.run)
             tasks.start_soon(_log_warnings, control)
-            if self._options.started_by == "auto":
-                tasks.start_soon(self._watch_idleness)
             accepting = anyio.CancelScope()
             await tasks.start(self._accept, listener, tasks, accepting)
+            self._conversations.await_first()
+            if self._options.started_by == "auto":
+                tasks.start_soon(self._watch_idleness)
             self._say_ready(epoch)
             if self._above.is_listening:
                 tasks.start_soon(self._beat, control)

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,22 @@ async def test_others_stay(started_by: StartedBy, idle_exit_s: str) -> None:
         with anyio.move_on_after(0.1):
             await daemon.left.wait()
         assert not daemon.left.is_set()
+
+
+async def test_a_start_that_takes_long_is_no_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever had it started is waiting in the queue of the socket."""
+    running_stats = StatsWriters.run
+    started = [0.0]
+
+    async def slow(writers: StatsWriters, *, task_status: TaskStatus[None]) -> None:
+        await anyio.sleep(0.05)
+        started[0] = time.monotonic()
+        await running_stats(writers, task_status=task_status)
+
+    monkeypatch.setattr(StatsWriters, "run", slow)
+    async with running("auto") as daemon:
+        await ready(daemon)
+        assert daemon.app._conversations.idle_s <= time.monotonic() - started[0]
 
 
 async def test_a_conversation_keeps_an_automatic_daemon(monkeypatch: pytest.MonkeyPatch) -> None:

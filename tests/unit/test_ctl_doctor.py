@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 
@@ -38,6 +39,7 @@ from pursersd.rules.local_board import url as local_url
 from pursersd.state.doors import Doors
 from rig import doors as rig_doors
 from rig.daemon import Home
+from unit.ctl_samples import STATUS
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -370,6 +372,53 @@ def test_every_package_that_we_depend_on_is_looked_for() -> None:
     wanted = {re.split("[<>=]", text)[0] for text in project["dependencies"]}
     assert wanted - {"pyjwt"} < set(doctor_install.NEEDED)
     assert "jwt" in doctor_install.NEEDED
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        ("0::/user.slice/user-7.slice/user@7.service/app.slice/app-editor-9.scope\n", "app-editor-9.scope"),
+        ("9:name=systemd:/user.slice/session-3.scope\n8:pids:/other.slice\n0::/\n", "session-3.scope"),
+        ("0::/docker/abc\n", None),
+        ("0::/\n", None),
+        (None, None),
+    ],
+)
+def test_the_control_group_of_whoever_started_the_daemon(
+    monkeypatch: pytest.MonkeyPatch, text: str | None, group: str | None
+) -> None:
+    def read(path: Path, **_: str) -> str:
+        assert str(path) == "/proc/42/cgroup"
+        if text is None:
+            raise FileNotFoundError
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert doctor_daemon.control_group(42) == group
+
+
+def test_who_started_the_daemon_and_what_ends_it_is_said(who: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_daemon, "control_group", lambda _: "app-editor-9.scope")
+    said = {}
+    for by in ("auto", "user", "service"):
+        daemon = msgspec.structs.replace(STATUS.daemon, started_by=by)
+        answer = msgspec.json.encode(msgspec.structs.replace(STATUS, daemon=daemon))
+        monkeypatch.setattr(doctor_daemon.client, "ask", lambda *_, answer=answer: answer)
+        (said[by],) = (found.text for found in doctor_daemon.daemon(who) if found.subject == "started_by")
+    assert "a shim started it, no service. It is in the control group app-editor-9.scope" in said["auto"]
+    assert "a person" in said["user"]
+    assert "control group" not in said["service"]
+
+
+@pytest.mark.parametrize(("runs", "lingers", "says"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_lingering_that_is_off_is_told_where_no_service_is_installed(
+    who: Patient, monkeypatch: pytest.MonkeyPatch, runs: bool, lingers: bool, says: bool
+) -> None:
+    monkeypatch.setattr(doctor_service, "runs", lambda _: runs)
+    monkeypatch.setattr("pursersctl.service_managers.Systemd.lingers", lambda _: lingers)
+    monkeypatch.setattr("sys.platform", "linux")
+    (*_, found) = doctor_service.installed(who)
+    assert ("lingering is off" in found.text) == says
 
 
 def test_few_descriptors(who: Patient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,10 @@ class Conversations:
         """Seconds without any conversation; 0 while there is one."""
         return 0.0 if self._all else time.monotonic() - self._empty_since
 
+    def await_first(self) -> None:
+        """Whoever started us can reach us from now on: idleness begins here, however long the start took."""
+        self._empty_since = time.monotonic()
+
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Serve until cancelled."""
         async with anyio.create_task_group() as tasks:
