@@ -12,7 +12,7 @@ import logging.handlers
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pursersd.errors import OwnershipError
 from pursersd.rules.configuration import DEFAULTS
+from pursersd.rules.repeated import Repeated
 from pursersd.secret import blanked
 
 MAX_BYTES = DEFAULTS.log_max_bytes
@@ -56,11 +57,33 @@ class Redactor(logging.Formatter):
         concerned = _concerned.get()
         if concerned is not None and concerned not in record.message:
             record.message = f"{concerned}: {record.message}"
+        left_out = getattr(record, "left_out", 0)
+        if left_out:
+            record.message += f" ({left_out} times more since it was written last)"
         line = super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
         if len(line) <= LONGEST:
             return line
         whole = blanked(line)  # a credential that is cut in two would not be recognised
         return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}… ({len(line)} characters)"
+
+
+class Fewer(logging.Filter):
+    """Leaves out lines that come again and again; the next one that is written says how many there were."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._repeated = Repeated()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is to be written. Details for debugging always are."""
+        if record.levelno < logging.INFO:
+            return True
+        line = f"{_concerned.get()} {record.name} {record.getMessage()}"
+        left_out = self._repeated.admit(line, self._clock())
+        if left_out:
+            record.left_out = left_out
+        return left_out is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +184,7 @@ def set_up(file: str | None, level: str = "INFO") -> None:
             raise OwnershipError(
                 f"The log {file} cannot be written: {error.strerror}. Make it writable for you, or start with --foreground."
             ) from error
+    handler.addFilter(Fewer())
     handler.setFormatter(Redactor("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -13,6 +13,7 @@ import pytest
 from pursersd import log as daemon_log
 from pursersd.errors import OwnershipError
 from pursersd.log import KEPT, LONGEST, Redactor, concerning, set_up
+from pursersd.rules.repeated import ALLOWED
 from pursersd.secret import Secret
 
 TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJhIn0.c2ln-bmF0_dXJl"
@@ -195,6 +196,27 @@ def test_a_log_that_cannot_be_written_any_more_is_counted_and_goes_on_by_itself(
     assert daemon_log.trouble() is None
     assert file.read_text().count("room again") == 1
     assert capsys.readouterr().err == ""  # nobody bounds what lies behind stderr
+
+
+def test_equal_lines_are_counted_and_not_repeated(
+    root: logging.Logger, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    (fewer,) = next(handler for handler in root.handlers if isinstance(handler, daemon_log.LogFile)).filters
+    monkeypatch.setattr(fewer, "_clock", lambda: now[0])
+    root.setLevel(logging.DEBUG)
+    for second in range(61):
+        now[0] = float(second)
+        for conversation in ("c-1", "c-2"):
+            with concerning(conversation):
+                LOG.warning("refused a link: %s", "no room")
+        LOG.debug("a detail")
+    now[0] = 100.0
+    with concerning("c-1"):
+        LOG.warning("refused a link: %s", "no room")
+    lines = file.read_text().splitlines()
+    assert [sum(who in line for line in lines) for who in ("c-1", "c-2", "a detail")] == [ALLOWED + 1, ALLOWED, 61]
+    assert lines[-1].endswith(f"c-1: refused a link: no room ({61 - ALLOWED} times more since it was written last)")
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved", "folder deleted"])
