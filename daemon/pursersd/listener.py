@@ -3,6 +3,8 @@
 import errno
 import logging
 import os
+import socket
+import sys
 from collections.abc import Callable, Mapping
 
 import anyio
@@ -11,13 +13,14 @@ from mcp.server.lowlevel.server import Server
 
 from pursers_shim import wire
 from pursers_shim.dial import peer_uid
+from pursers_shim.paths import HOME_VARIABLE
 from pursersd import __version__, files
 from pursersd.control import Control
 from pursersd.conversation import hello as hellos
 from pursersd.conversation.bounds import Limits
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.hello import Hello, Refused
-from pursersd.conversation.identity import behind, identify
+from pursersd.conversation.identity import behind, by_kernel, identify, parent_of
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
@@ -156,11 +159,7 @@ class Listener:
             raise Refused("draining", "This pursersd is leaving; another one follows.", retryable=True)
         if not self._descriptors.has_room():
             raise Refused("too_many", _TOO_MANY, retryable=True)
-        shim = identify(hello.pid, hello.started)
-        if shim is None:
-            raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
-        host, wrappers = behind(hello.ppid, hello.parent_started)
-        lineage = Lineage(shim, host, hello.cwd, hello.version, wrappers)
+        lineage = _lineage(hello, _peer_pid(stream.extra(SocketAttribute.raw_socket)))
         conversation = self._conversations.open(lineage, self._surroundings(hello), hello.resume)
         epoch = conversation.attach()
         link = Link(stream, lines, conversation, epoch, self._limits)
@@ -205,6 +204,34 @@ class Listener:
         link = self._links.get(conversation.id)
         if link is not None:
             await link.close(wire.notification(wire.EXIT, {"reason": conversation.end_reason}))
+
+
+def _lineage(hello: Hello, peer: int) -> Lineage:
+    """Where the conversation of a hello comes from. Raises Refused for a shim that nobody could watch.
+
+    A shim in a pid namespace below ours (a host that runs in a sandbox) is told by the kernel, `peer`, not by its words.
+    """
+    shim, ppid, parent_started = identify(hello.pid, hello.started), hello.ppid, hello.parent_started
+    if shim is None and (shim := by_kernel(peer, hello.pid)) is not None:
+        above = parent_of(shim)
+        ppid, parent_started = (above.pid, above.started) if above is not None else (0, None)
+    if shim is None and peer == 0:
+        raise Refused(
+            "bad_hello",
+            "The shim of this link lives in another container, where no daemon of ours can see whether it lives. "
+            f"Give that one a daemon of its own: set {HOME_VARIABLE} there.",
+        )
+    if shim is None:
+        raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
+    host, wrappers = behind(ppid, parent_started)
+    return Lineage(shim, host, hello.cwd, hello.version, wrappers)
+
+
+def _peer_pid(link: socket.socket) -> int:
+    """The process that connected, by the kernel; 0 if it has no pid here, -1 where the kernel does not say."""
+    if sys.platform != "linux":
+        return -1
+    return int.from_bytes(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
 
 
 async def _first_line(stream: SocketStream, lines: wire.Lines) -> tuple[bytes, Lines]:

@@ -137,6 +137,14 @@ async def test_a_bad_hello_is_refused_with_words(line: bytes, code: str) -> None
         await works(daemon)
 
 
+async def test_a_shim_of_another_container_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_peer_pid", lambda connection: 0)
+    async with running() as daemon, daemon.shim(pid=2**22 + 1) as (_, refusal):
+        assert refusal["code"] == "bad_hello"
+        assert "another container" in refusal["text"]
+        assert "set PURSERSD_HOME there" in refusal["text"]
+
+
 async def test_silence_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "HELLO_TIMEOUT", 0.02)
     async with running() as daemon:

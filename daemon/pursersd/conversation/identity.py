@@ -84,6 +84,25 @@ def identify(pid: object, started: object) -> ProcessIdentity | None:
     return ProcessIdentity(pid, now)
 
 
+def by_kernel(peer: int, told: int) -> ProcessIdentity | None:
+    """The process at the other end of a link, by the pid that the kernel gives, where its own word says nothing.
+
+    It lives in a pid namespace of its own, where it has another pid; or it is the first process of ours, in a container that
+    runs nothing else. None for every other process, and where there are no such namespaces.
+    """
+    try:
+        theirs, ours = (os.stat(f"/proc/{which}/ns/pid").st_ino for which in (peer, "self"))
+    except OSError:
+        return None
+    started = started_at(peer) if theirs != ours or peer == told == 1 else None
+    return ProcessIdentity(peer, started) if started is not None else None
+
+
+def parent_of(process: ProcessIdentity) -> ProcessIdentity | None:
+    """The parent of a process; None when there is none that could be a host."""
+    return _parent(process)
+
+
 def behind(pid: object, started: object) -> tuple[ProcessIdentity | None, tuple[ProcessIdentity, ...]]:
     """The host of a shim that told its parent, and the wrappers between the two.
 
