@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pursersd import files
+
 CLAIM = "machine"
 """Name of the file that says whose the state folder is."""
 
@@ -85,10 +87,9 @@ def claim(folder: str) -> None:
 
 
 def _read(path: str) -> str:
-    """The beginning of a small file; empty if it cannot be read."""
+    """A small file; empty if it cannot be read."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(FILE_LIMIT).decode("utf-8", "replace").strip()
+        return files.read(path, FILE_LIMIT).decode("utf-8", "replace").strip()
     except OSError:
         return ""
 
