@@ -6,7 +6,7 @@ This is the one place that decides: `status`, `ps` and the log show what it says
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pursersd.api import CentralStatus, SeatRow, StatsFile, Warning
+from pursersd.api import POLL_WANTED, CentralStatus, SeatRow, StatsFile, Warning
 
 EXPIRES_SOON = 300.0
 """Seconds before its end from which a credential is warned of (contracts §6.6)."""
@@ -176,7 +176,7 @@ def _of_seats(rows: Sequence[SeatRow]) -> list[Warning]:
 def _polled(rows: Sequence[SeatRow]) -> list[Warning]:
     since: dict[tuple[str, str], float] = {}
     for row in rows:
-        if row.delivery == "poll" and row.poll_reason != "PURSERS_WAIT_MODE=poll":
+        if row.delivery == "poll" and row.poll_reason != POLL_WANTED:
             key = (row.board or "", row.poll_reason or "")
             since[key] = max(since.get(key, 0.0), row.since_s)
     return [

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
@@ -22,7 +22,7 @@ from pursersd.ids import RequestId
 from pursersd.seats.seat import Seat, SeatRequest
 from pursersd.settings import resolve
 from pursersd.state.stats import StatsWriter, StatsWriters
-from pursersd.waits.board import BoardWait
+from pursersd.waits.watched import Watched
 
 pytestmark = pytest.mark.anyio
 
@@ -66,11 +66,15 @@ def seat(name: str = "ann", board: str = "b") -> Seat:
     return Seat(SeatRequest(board, name, "worker"), f"AI-{board}-{name}", "PR-1", "worker", 900, None)
 
 
-def board(taken: Seat, *, push: bool = True, reason: str | None = None) -> BoardWait:
-    """As much of a wait's board as `ps` looks at."""
-    waiter, feed = SimpleNamespace(push=push, seat=taken), SimpleNamespace(poll_reason=reason)
-    polled = not push or reason is not None
-    return cast("BoardWait", SimpleNamespace(feed=feed, waiter=waiter, name=taken.board, is_polled=polled, lag=None))
+def board(taken: Seat, *, push: bool = True, reason: str | None = None) -> Watched:
+    """A board of a wait, with as much of feed and waiter as `ps` looks at."""
+    waiter: Any = SimpleNamespace(push=push, seat=taken, opened=False)
+    feed: Any = SimpleNamespace(
+        poll_reason=reason,
+        polls=lambda waiter: not push or reason is not None,
+        catchup=SimpleNamespace(head_of=lambda board: None),
+    )
+    return Watched(feed, waiter)
 
 
 # --- states -----------------------------------------------------------------------------------------------------------

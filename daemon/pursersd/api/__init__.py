@@ -12,6 +12,7 @@ from pursersd.api.config import Config as Config
 from pursersd.api.config import ConfigChange as ConfigChange
 from pursersd.api.config import ConfigRow as ConfigRow
 from pursersd.api.config import Reloaded as Reloaded
+from pursersd.api.conversations import POLL_WANTED as POLL_WANTED
 from pursersd.api.conversations import ConversationStatus as ConversationStatus
 from pursersd.api.conversations import Delivery as Delivery
 from pursersd.api.conversations import Ended as Ended

@@ -9,6 +9,9 @@ from pursersd.api.schema import SCHEMA
 State = Literal["waiting", "working", "idle", "detached"]
 Delivery = Literal["push", "poll"]
 
+POLL_WANTED = "PURSERS_WAIT_MODE=poll"
+"""The reason of a conversation that is polled because it was set up so."""
+
 
 class LeaseRow(msgspec.Struct, frozen=True, kw_only=True):
     """A lease that is this conversation's."""
@@ -50,7 +53,7 @@ class SeatRow(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     shim_version: str
     poll_reason: str | None = None
-    """Why delivery is `poll`."""
+    """Why delivery is `poll`: POLL_WANTED, or what stands in the way of push."""
     boards: list[str] = []
     """Every board of the current or last wait; `board` is the first."""
     leases: list[LeaseRow] = []

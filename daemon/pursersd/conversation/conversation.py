@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import anyio
 from anyio.abc import TaskGroup
 
-from pursersd.api import ConversationStatus, Delivery, SeatRow, State
+from pursersd.api import POLL_WANTED, ConversationStatus, Delivery, SeatRow, State
 from pursersd.central.account import Account, charged_to
 from pursersd.central.turns import on_behalf_of
 from pursersd.conversation.configuration import Configuration
-from pursersd.conversation.description import leases_of, poll_reason, seats_of, settings_of
+from pursersd.conversation.description import leases_of, seats_of, settings_of
 from pursersd.conversation.following import Following
 from pursersd.conversation.lineage import Lineage
 from pursersd.conversation.requests import Requests
@@ -367,7 +367,7 @@ class Conversation:
             central=self.settings.url if not self.settings.problems else None,
             cwd=self.lineage.cwd,
             shim_version=self.lineage.shim_version,
-            poll_reason=poll_reason(polled[0]) if polled else None,
+            poll_reason=(polled[0].poll_reason or POLL_WANTED) if polled else None,
             boards=[board.name for board in self._watched],
             leases=leases_of(self.holder),
             problem=self.settings.problems[0] if self.settings.problems else None,

@@ -10,7 +10,6 @@ from pursersd.rules.environment import Origin
 from pursersd.seats.holder import Holder
 from pursersd.secret import blanked
 from pursersd.settings import Settings
-from pursersd.waits.watched import Watched
 
 Value = str | int | float | None
 
@@ -47,11 +46,6 @@ def seats_of(conversation: str, centrals: Iterable[Central], home: str) -> list[
         for seat in central.seats.of(conversation)
     ]
     return sorted(found, key=lambda seat: (seat.board != home, seat.board))
-
-
-def poll_reason(board: Watched) -> str | None:
-    """Why a board is polled."""
-    return board.feed.poll_reason if board.waiter.push else "PURSERS_WAIT_MODE=poll"
 
 
 def settings_of(settings: Settings, given_name: str | None) -> list[Setting]:
