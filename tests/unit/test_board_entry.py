@@ -11,7 +11,7 @@ import anyio
 
 from pursersd.errors import ToolFailed
 from pursersd.feed.centrals import Central
-from pursersd.feed.waiter import Bell
+from pursersd.feed.waiter import QUEUE, Bell
 from pursersd.rules.relevance import Watcher
 from pursersd.rules.suppression import Suppression, SyntheticGuard
 from pursersd.seats.seat import SeatRequest
@@ -131,6 +131,52 @@ def test_what_is_cued_during_the_entry_is_read_when_the_gate_opens() -> None:
         assert await wait.enter() == []
         await anyio.sleep(REST)
         assert told(await wait.take()) == [1]
+
+    on_a_board(body)
+
+
+def test_what_is_written_between_the_journal_and_the_tickets_is_told_by_its_event_and_once() -> None:
+    async def body(scene: Scene) -> None:
+        wait = await scene.arrive()
+        read, happened = scene.central.pool.read, False
+
+        async def meanwhile(tool: str, *arguments: Any, **options: Any) -> Any:
+            nonlocal happened
+            if tool == "ticket_list" and not happened:
+                happened = True
+                scene.board.create(BOSS)
+            return await read(tool, *arguments, **options)
+
+        scene.central.pool.read = meanwhile  # type: ignore[method-assign]
+        assert (told(await wait.enter()), wait.cursor) == ([1], 1)
+        await anyio.sleep(REST)
+        assert await wait.take() == []
+
+    on_a_board(body)
+
+
+def test_an_offer_that_this_seat_has_taken_is_none_any_more() -> None:
+    async def body(scene: Scene) -> None:
+        await scene.arrive()
+        ticket = scene.board.create(BOSS, scene.agent("ann"))
+        assert [event["reason"] for event in (await scene.enter(cursor=1))[1]] == ["offer"]
+        scene.board.claim(scene.agent("ann"), ticket)
+        assert (await scene.enter(cursor=1))[1] == []
+
+    on_a_board(body, dispatch=True)
+
+
+def test_who_took_what_had_piled_up_is_read_for_again() -> None:
+    async def body(scene: Scene) -> None:
+        wait, _ = await scene.enter()
+        for _ in range(QUEUE + 2):
+            scene.board.announce(BOSS)
+            await anyio.sleep(REST)
+        assert wait.waiter.cursor == QUEUE
+        assert await wait.take() == []
+        await anyio.sleep(REST)
+        assert await wait.take() == []
+        assert wait.cursor == QUEUE + 2
 
     on_a_board(body)
 
@@ -277,9 +323,10 @@ def test_the_end_of_my_work_is_told_though_the_ticket_is_in_no_list() -> None:
         ticket = scene.board.create(BOSS)
         scene.board.claim(scene.agent("ann"), ticket)
         await scene.arrive()
+        scene.board.annotate(BOSS, ticket)
         scene.board.finish(BOSS, ticket)
-        _, events = await scene.enter(cursor=2)
-        assert [(event["seq"], event["reason"]) for event in events] == [(3, "held_ticket_update")]
+        _, events = await scene.enter(cursor=2)  # what was said of it before is past
+        assert [(event["seq"], event["reason"]) for event in events] == [(4, "held_ticket_update")]
 
     on_a_board(body)
 
