@@ -102,7 +102,10 @@ class Forbidden(CentralError):
 
 
 class Overloaded(CentralError):
-    """Central answered 5xx or 429. Worth another try, not before `retry_after_s` seconds if it named some."""
+    """Central answered 5xx or 429, or a proxy answered in its place.
+
+    Worth another try, not before `retry_after_s` seconds if it named some.
+    """
 
     code = "overloaded"
 

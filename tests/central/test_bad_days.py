@@ -77,17 +77,19 @@ async def test_a_central_that_wants_to_stop_is_let_go_also_when_nobody_asks_anyt
         assert tickets(results[0]) == [ticket]
 
 
+@pytest.mark.parametrize("status", [503, 404, 409])
 async def test_a_server_error_for_a_while(
-    central: Central, proxy: Proxy, board: str, monkeypatch: pytest.MonkeyPatch
+    central: Central, proxy: Proxy, board: str, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
+    """Central's own, or those of a proxy that has nothing behind it, or finds that there is a stream already."""
     monkeypatch.setattr(reach_module, "LAST_RETRY", 0.2)
     async with waiting(proxy.url, central.worker("ann", board), board) as ann:
         head = await ann.caught_up()
         async with blocking(ann, head) as results:
-            await to_thread.run_sync(proxy.fail, 503)
+            await to_thread.run_sync(proxy.fail, status)
             await to_thread.run_sync(proxy.cut_streams)
             ticket = await make(central, board, "while nobody can be asked")
-            await eventually(lambda: "HTTP 503" in str(ann.central.status().detail))
+            await eventually(lambda: f"HTTP {status}" in str(ann.central.status().detail))
             assert state(ann) == "unreachable"
             await eventually(lambda: proxy.count("server/discover") > 1)
             before = proxy.mark()
@@ -95,7 +97,7 @@ async def test_a_server_error_for_a_while(
             assert set(proxy.names(before)) == {"server/discover"}  # one probe asks for both streams and all reads
             assert not results
             await to_thread.run_sync(proxy.fail, None)
-            with right_again("503"):
+            with right_again(str(status)):
                 await eventually(lambda: results)
         assert tickets(results[0]) == [ticket]
         assert (results[0]["mode"], state(ann)) == ("push", "ready")

@@ -256,6 +256,10 @@ _ELSEWHERE = (*range(300, 400), 404, 405)
 """HTTP statuses of a server that has Central at another path, or not at all."""
 
 
+_MEANWHILE = (404, 408, 409, 410, 425)
+"""HTTP statuses that a proxy gives in Central's place while Central is away, or while it still has our last stream."""
+
+
 async def _check_status(response: httpx2.Response) -> None:
     """Raise for an HTTP status that carries no JSON-RPC answer (central.md §2.3, §2.4)."""
     status = response.status_code
@@ -278,7 +282,8 @@ async def _check_status(response: httpx2.Response) -> None:
         elsewhere = (
             f" Is {response.request.url} Central's address? It mostly ends in /mcp." if status in _ELSEWHERE else ""
         )
-        raise ProtocolRefused(f"Central answered HTTP {status}{text and ': '}{text}.{elsewhere}")
+        kind = Overloaded if status in _MEANWHILE else ProtocolRefused
+        raise kind(f"Central answered HTTP {status}{text and ': '}{text}.{elsewhere}")
 
 
 async def _answer(response: httpx2.Response) -> Frame:
