@@ -73,7 +73,7 @@ def root(
 seeing.add(app)
 
 
-@app.command("status")
+@app.command("status", short_help="Show the daemon and what is wrong, or one conversation.")
 def status_command(
     as_json: Json = False,
     which: Annotated[
@@ -121,7 +121,7 @@ def stats_command(
         stats(where, os.environ, file=file, board=board, seat=seat, as_json=as_json)
 
 
-@app.command("start")
+@app.command("start", short_help="Start the daemon, also after `stop`.")
 def start_command() -> None:
     """Start the daemon, also after `stop`, and wait until it answers.
 
@@ -153,7 +153,7 @@ def stop_command(
         stop(client.where(os.environ), drain=drain, force=force)
 
 
-@app.command("restart")
+@app.command("restart", short_help="Replace the daemon by a new one; conversations go on.")
 def restart_command() -> None:
     """Replace the daemon by a new one; conversations keep their calls.
 
@@ -165,7 +165,7 @@ def restart_command() -> None:
         restart(client.where(os.environ), os.environ)
 
 
-@app.command("reap")
+@app.command("reap", short_help="List what is there for nobody, and end it with --yes.")
 def reap_command(
     yes: Annotated[bool, typer.Option("--yes", help="End what is found; without it, it is only listed.")] = False,
     as_json: Json = False,
@@ -239,9 +239,9 @@ def forget_command(
 
 doctor_command.add(app)
 sweep_command.add(app)
-app.add_typer(hosts.app, name="hosts")
-app.add_typer(local.app, name="local")
-app.add_typer(service.app, name="service")
+app.add_typer(hosts.app, name="hosts", short_help="Let the hosts on this machine start the shim.")
+app.add_typer(local.app, name="local", short_help="Have a board of your own on this machine.")
+app.add_typer(service.app, name="service", short_help="Make the daemon a service of this user.")
 config.add(app)
 completion.add(app)
 manual.add(app)

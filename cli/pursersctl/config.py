@@ -128,8 +128,8 @@ def show_command(
 
 def add(commands: typer.Typer) -> None:
     """Declare the commands."""
-    commands.add_typer(app, name="config")
-    commands.command("reload")(reload_command)
+    commands.add_typer(app, name="config", short_help="Show how the daemon itself is configured.")
+    commands.command("reload", short_help="Have the daemon read its configuration file again.")(reload_command)
 
 
 def reload_command(as_json: Json = False) -> None:

@@ -70,7 +70,7 @@ def root() -> None:
     """
 
 
-@app.command("list")
+@app.command("list", short_help="List the hosts, and what they start.")
 def list_command(as_json: Json = False) -> None:
     """List the hosts that are found, our entries in their files, and what is wrong with them.
 
@@ -88,7 +88,7 @@ def list_command(as_json: Json = False) -> None:
         _print(answer, lambda: hosts_render.listed(answer, output.width()), as_json=as_json)
 
 
-@app.command("add")
+@app.command("add", short_help="Let a host start the shim.")
 def add_command(
     name: Name,
     scope: Scope = ScopeOption.user,
@@ -112,7 +112,7 @@ def add_command(
     _run("add", name, options, env, as_json=as_json)
 
 
-@app.command("remove")
+@app.command("remove", short_help="Take the shim out of a host again.")
 def remove_command(
     name: Name,
     scope: Scope = ScopeOption.user,
@@ -130,7 +130,7 @@ def remove_command(
     _run("remove", name, {"scope": scope.value, "entry": entry, "dry_run": dry_run}, None, as_json=as_json)
 
 
-@app.command("migrate")
+@app.command("migrate", short_help="Turn an entry of the bridge into one of the shim.")
 def migrate_command(
     name: Name,
     scope: Scope = ScopeOption.user,

@@ -39,7 +39,7 @@ Reset = Annotated[bool, typer.Option("--reset", help="Delete the board with all 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")]
 
 
-@app.command("up")
+@app.command("up", short_help="Serve a board on this machine from now on.")
 def up_command(
     board: Annotated[str | None, typer.Option("--board", help="Its name, instead of local.")] = None,
     port: Annotated[
@@ -92,7 +92,7 @@ def down_command(reset: Reset = False, yes: Yes = False, as_json: Json = False) 
             output.show(render_local.gone(answer))
 
 
-@app.command("status")
+@app.command("status", short_help="Show whether the board is served, and what went wrong.")
 def status_command(as_json: Json = False) -> None:
     """Show whether the local board is served, where, and what went wrong.
 
@@ -110,7 +110,7 @@ def status_command(as_json: Json = False) -> None:
             output.show(render_local.status(answer, output.width()))
 
 
-@app.command("ticket")
+@app.command("ticket", short_help="Create a ticket for whoever takes it; prints its id.")
 def ticket_command(
     title: Annotated[str, typer.Argument(help="What is to be done, in a few words.")],
     description: Annotated[str, typer.Option("--description", help="The same in detail.")] = "",

@@ -221,8 +221,8 @@ def metrics_command(
 
 def add(app: typer.Typer) -> None:
     """Declare the commands."""
-    app.command("ps")(ps_command)
-    app.command("top")(top_command)
-    app.command("events")(events_command)
+    app.command("ps", short_help="List the conversations, or those that have ended.")(ps_command)
+    app.command("top", short_help="Show the daemon at work, as it goes on.")(top_command)
+    app.command("events", short_help="Print what happens, for people and for programs.")(events_command)
     app.command("logs")(logs_command)
     app.command("metrics")(metrics_command)

@@ -250,7 +250,7 @@ def group() -> None:
     """
 
 
-@app.command("install")
+@app.command("install", short_help="Write the service and have its manager run the daemon.")
 def install_command(dry_run: DryRun = False, system_path: SystemPath = None) -> None:
     """Show and write the service's files, and have the service manager begin with them.
 
@@ -277,7 +277,7 @@ def uninstall_command(dry_run: DryRun = False, system_path: SystemPath = None) -
         uninstall(of(client.where(os.environ), os.environ, system_path), dry_run=dry_run)
 
 
-@app.command("status")
+@app.command("status", short_help="Say how it stands, and what is wrong.")
 def status_command(system_path: SystemPath = None, as_json: Json = False) -> None:
     """Say whether the service is installed, enabled and active, and which program it starts.
 

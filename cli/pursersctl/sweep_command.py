@@ -12,7 +12,7 @@ from pursersctl.usage import Json
 def add(app: typer.Typer) -> None:
     """Declare the command."""
 
-    @app.command("sweep")
+    @app.command("sweep", short_help="List bridges and shims without a host; --yes ends them.")
     def sweep_command(
         yes: Annotated[bool, typer.Option("--yes", help="End the orphans; without it, they are only listed.")] = False,
         pid: Annotated[list[int] | None, typer.Option("--pid", help="Only this process; can be repeated.")] = None,

@@ -251,6 +251,13 @@ def test_version_needs_no_daemon(home: Home) -> None:
     assert (done.returncode, done.stdout) == (0, f"pursersctl {WELCOME['version']}\n")
 
 
+@pytest.mark.parametrize("group", [[], ["local"], ["hosts"], ["service"], ["config"]], ids=" ".join)
+def test_what_a_command_does_fits_its_line(home: Home, group: list[str]) -> None:
+    listed = home.ctl(*group, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
+    assert listed
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+
+
 @pytest.mark.parametrize("command", ["ps", "status", "stats", "start", "stop", "restart", "logs"])
 def test_help_shows_examples(home: Home, command: str) -> None:
     done = home.ctl(command, "--help")
