@@ -14,6 +14,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 TOP: Any = get_command(app)
 TARGETS = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
+WHERE = ("", "daemon/pursersd", "shim", "shim/pursers_shim", "cli", "cli/pursersctl", "tests")
+"""Where a file may lie that a page names."""
+
 page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
 
@@ -77,10 +80,9 @@ def test_targets_that_are_named_are_in_the_makefile(page: Path) -> None:
 
 @page
 def test_files_that_are_named_exist(page: Path) -> None:
-    named = re.findall(
-        r"`((?:tests|docs|bench|shim|daemon|cli|systemd|launchd)/[\w/.-]*)`", page.read_text(encoding="utf-8")
-    )
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    folders = "tests|docs|bench|shim|daemon|cli|systemd|launchd"
+    named = re.findall(rf"`((?:{folders})/[\w/.-]*|(?:[\w-]+/)*\w+\.py)`", page.read_text(encoding="utf-8"))
+    assert [path for path in named if not any((ROOT / where / path).exists() for where in WHERE)] == []
 
 
 def test_a_wrong_command_is_noticed() -> None:
