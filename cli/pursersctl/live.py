@@ -33,7 +33,7 @@ def show(draw: Draw, every_s: float, what: str, instead: str) -> None:
 
     Raises Failed where there is no terminal for `what`; `instead` says what to do then.
     """
-    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+    if not sys.stdout.isatty() or os.environ.get("TERM", "") in ("", "dumb"):
         raise Failed(f"{what} needs a terminal. {instead}", code="no_terminal")
     # rich costs as much start-up time as everything else together: only where it can be seen.
     from rich.console import Console, Group

@@ -97,9 +97,10 @@ def test_without_a_terminal_it_says_what_to_do(home: Home, command: list[str]) -
         assert (done.returncode, done.stdout) == (1, "")
         assert "needs a terminal" in done.stderr
         assert "pursersctl events" in done.stderr or "pursersctl status --json" in done.stderr
-        with Terminal(home, *command, TERM="dumb") as terminal:
-            assert terminal.ends() == 1
-            assert b"needs a terminal" in terminal.output
+        for kind in ("dumb", ""):
+            with Terminal(home, *command, TERM=kind) as terminal:
+                assert terminal.ends() == 1
+                assert b"needs a terminal" in terminal.output
 
 
 def test_the_filters_hold_while_it_watches(home: Home) -> None:
