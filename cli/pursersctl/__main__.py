@@ -38,7 +38,11 @@ app = typer.Typer(
 
 StateDir = Annotated[
     str | None,
-    typer.Option("--state-dir", help="Where the doors lie, instead of PURSERS_BRIDGE_STATE_DIR or the usual place."),
+    typer.Option(
+        "--state-dir",
+        metavar="DIR",
+        help="Where the doors lie, instead of PURSERS_BRIDGE_STATE_DIR or the usual place.",
+    ),
 ]
 
 
@@ -104,9 +108,9 @@ def status_command(
 @app.command("stats")
 def stats_command(
     as_json: Json = False,
-    board: Annotated[str | None, typer.Option("--board", help="Only the seats of this board.")] = None,
-    seat: Annotated[str | None, typer.Option("--seat", help="Only the seats of this name.")] = None,
-    file: Annotated[str | None, typer.Option("--file", help="Another bridge-stats.json.")] = None,
+    board: Annotated[str | None, typer.Option("--board", metavar="BOARD", help="Only the seats of this board.")] = None,
+    seat: Annotated[str | None, typer.Option("--seat", metavar="NAME", help="Only the seats of this name.")] = None,
+    file: Annotated[str | None, typer.Option("--file", metavar="PATH", help="Another bridge-stats.json.")] = None,
 ) -> None:
     """Show what each seat called and what its waits brought.
 
@@ -184,8 +188,12 @@ def reap_command(
 @app.command("join")
 def join_command(
     door: Annotated[str, typer.Argument(metavar="DOOR", help="The string prs1.…, or - to read it from stdin.")],
-    name: Annotated[str | None, typer.Option("--name", help="Name of the seat, instead of an automatic one.")] = None,
-    role: Annotated[str | None, typer.Option("--role", help="For a named door: the role of its seat.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the seat, instead of an automatic one.")
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="ROLE", help="For a named door: the role of its seat.")
+    ] = None,
     rotate: Annotated[bool, typer.Option("--rotate", help="Replace the stored token of that board and role.")] = False,
     allow_remote: Annotated[bool, typer.Option("--allow-remote", help="The Central is on another machine.")] = False,
     state_dir: StateDir = None,
@@ -221,8 +229,10 @@ def doors_command(as_json: Json = False, state_dir: StateDir = None) -> None:
 
 @app.command("forget")
 def forget_command(
-    board: Annotated[str, typer.Option("--board", help="The board of the door.")],
-    role: Annotated[str, typer.Option("--role", help="Its role: worker, reviewer, coordinator or orchestrator.")],
+    board: Annotated[str, typer.Option("--board", metavar="BOARD", help="The board of the door.")],
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="Its role: worker, reviewer, coordinator or orchestrator.")
+    ],
     state_dir: StateDir = None,
 ) -> None:
     """Delete one stored door. Central is not asked and goes on to accept the token until it is revoked there.

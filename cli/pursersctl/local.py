@@ -41,7 +41,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")]
 
 @app.command("up", short_help="Serve a board on this machine from now on.")
 def up_command(
-    board: Annotated[str | None, typer.Option("--board", help="Its name, instead of local.")] = None,
+    board: Annotated[str | None, typer.Option("--board", metavar="BOARD", help="Its name, instead of local.")] = None,
     port: Annotated[
         int | None, typer.Option("--port", min=1024, max=65535, help="Where Central listens, instead of any free port.")
     ] = None,
@@ -112,8 +112,8 @@ def status_command(as_json: Json = False) -> None:
 
 @app.command("ticket", short_help="Create a ticket for whoever takes it; prints its id.")
 def ticket_command(
-    title: Annotated[str, typer.Argument(help="What is to be done, in a few words.")],
-    description: Annotated[str, typer.Option("--description", help="The same in detail.")] = "",
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done, in a few words.")],
+    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="The same in detail.")] = "",
     as_json: Json = False,
 ) -> None:
     """Create a ticket on the local board, for whoever takes it, and print its id.

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 from pursersctl import client, errors, render, render_ps
+from pursersctl.__main__ import app
 from pursersctl.pick import Wish, pick
 from pursersd import api
 from rig import processes
@@ -251,11 +253,18 @@ def test_version_needs_no_daemon(home: Home) -> None:
     assert (done.returncode, done.stdout) == (0, f"pursersctl {WELCOME['version']}\n")
 
 
-@pytest.mark.parametrize("group", [[], ["local"], ["hosts"], ["service"], ["config"]], ids=" ".join)
-def test_what_a_command_does_fits_its_line(home: Home, group: list[str]) -> None:
-    listed = home.ctl(*group, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
-    assert listed
-    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+def help_of(*words: str) -> str:
+    return CliRunner().invoke(app, [*words, "--help"], terminal_width=80).stdout
+
+
+def test_help_has_whole_lines_and_names_for_people() -> None:
+    pages: list[tuple[str, ...]] = [()]
+    for words in pages:
+        shown, _, listed = help_of(*words).partition("\nCommands:\n")
+        assert "<str>" not in shown.partition("\nOptions:\n")[2]
+        assert [line for line in listed.splitlines() if not line.endswith(".") or line.endswith("...")] == []
+        pages += [(*words, line.split()[0]) for line in listed.splitlines()]
+    assert len(pages) > 30
 
 
 @pytest.mark.parametrize("command", ["ps", "status", "stats", "start", "stop", "restart", "logs"])
