@@ -10,6 +10,7 @@ from typing import Any
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from pursersd.rules import resend
 from rig.daemon import Home
 from rig.link import Link
 from rig.speaker import LEGACY, modern_meta
@@ -28,7 +29,8 @@ def main() -> int:
 
 
 def current_answers(home: Home) -> Json:
-    """What the running daemon of `home` answers to the openings of both eras, in the snapshot's form."""
+    """What the running daemon of `home` answers to the openings of both eras, and what it says of calls whose outcome is
+    unknown, in the snapshot's form."""
     environment = home.environment(role=None)
     versions = [version for version in HANDSHAKE_PROTOCOL_VERSIONS if _agreed(home, version) == version]
     with Link(home.place.socket, environment) as legacy:
@@ -42,6 +44,11 @@ def current_answers(home: Home) -> Json:
         "versions": versions,
         "server/discover": discovered,
         "tools/list": {"legacy": legacy_tools, "modern": modern_tools},
+        "changing": {
+            name: {"target": list(tool.target), "check": tool.check}
+            for name, tool in resend.TOOLS.items()
+            if not resend.read_only(name)
+        },
     }
 
 

@@ -1,7 +1,7 @@
 """Answers that the shim gives itself: the opening of a conversation while the daemon is not ready, and why a call failed.
 
 They come from a snapshot of the daemon's own answers (`make snapshot`), read only when it is needed: the opening as it is,
-and which tools change nothing.
+which tools change nothing, and how to look at what the others have done.
 """
 
 import json
@@ -45,9 +45,10 @@ class Early:
         code = DAEMON_UNAVAILABLE
         if about is not None:
             code = OUTCOME_UNKNOWN
+            on = f" on {json.dumps(about['target'], ensure_ascii=False)}" if about["target"] else ""
             text = (
-                f"The outcome of {about['tool']} is unknown (LW-CALL): it had reached the daemon, which was lost before it "
-                f"answered. Look at its effect before you repeat it. {text}"
+                f"The outcome of {about['tool']}{on} is unknown (LW-CALL): it had reached the daemon, which was lost before "
+                f"it answered. Do not just repeat it. {self._check(about['tool'])} {text}"
             )
         found = failed_call(code, text, action=trouble.action, outcome=outcome, modern=request.modern, about=about)
         return result(request.id, found)
@@ -59,7 +60,21 @@ class Early:
         if self._changes_nothing(name):
             return None
         given = arguments if isinstance(arguments, dict) else {}
-        return {"tool": name, "target": {key: value for key, value in given.items() if key.endswith("_id")}}
+        named = self._changing(name).get("target")
+        if not isinstance(named, list):
+            named = [key for key in given if key.endswith("_id")]
+        found = {part: _argument(str(part), given) for part in named}
+        return {"tool": name, "target": {part: value for part, value in found.items() if value is not None}}
+
+    def _check(self, name: object) -> str:
+        """How to find out what became of a call of this tool."""
+        return str(self._changing(name).get("check", "Look at its effect first."))
+
+    def _changing(self, name: object) -> dict[str, object]:
+        """What is known of a tool that changes something: the arguments that name what a call is about, and the check."""
+        tools = self._load().get("changing")
+        found = tools.get(name) if isinstance(tools, dict) else None
+        return found if isinstance(found, dict) else {}
 
     def _changes_nothing(self, name: object) -> bool:
         listed = self._load().get("tools/list")
@@ -108,3 +123,12 @@ class Early:
 def _params(request: Request) -> dict[str, object]:
     params = json.loads(request.line).get("params")
     return params if isinstance(params, dict) else {}
+
+
+def _argument(part: str, arguments: dict[str, object]) -> object:
+    """One argument; `a.b` is the member b of a."""
+    name, _, member = part.partition(".")
+    value = arguments.get(name)
+    if not member:
+        return value
+    return value.get(member) if isinstance(value, dict) else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pursers_shim.dial import Trouble
 from pursers_shim.host import Host
-from pursers_shim.link import ANSWER, Link, Welcome
+from pursers_shim.link import LAST_WORD, Link, Welcome
 from pursers_shim.message import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -107,9 +107,7 @@ class Exchange:
         if message.method.startswith(PRIVATE_PREFIX):
             return
         if message.method == CANCELLED:
-            pending = self.resume.cancel(message.cancels) if message.cancels is not None else None
-            if pending is not None and pending.on_link and self.link is not None:
-                self.link.send(message.line)
+            self._cancel(message)
             return
         key = self.resume.note(message)
         if key is not None:
@@ -117,12 +115,21 @@ class Exchange:
         elif self.link is not None:
             self.link.send(message.line)
 
+    def _cancel(self, message: Notification) -> None:
+        """To the daemon that has the request, be it on its way out: what nobody waits for must not go on."""
+        pending = self.resume.cancel(message.cancels) if message.cancels is not None else None
+        if pending is None:
+            return
+        link = self.link if pending.on_link else self.leaving if pending.sent else None
+        if link is not None:
+            link.send(message.line, LAST_WORD, is_last_word=True)
+
     def _response(self, message: Response) -> None:
         """To the link that asked; an answer to a question of an earlier link would be taken for another one's."""
         link = self.link or self.leaving
         if link is not None and message.key in link.asked:
             link.asked.discard(message.key)
-            link.send(message.line, ANSWER, is_last_word=True)
+            link.send(message.line, LAST_WORD, is_last_word=True)
 
     def _hand_over(self, key: str) -> None:
         if self.link is not None:

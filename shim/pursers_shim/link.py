@@ -6,13 +6,13 @@ import socket
 from pursers_shim.outbox import Outbox
 from pursers_shim.wire import HELLO, KIND, MAX_LINE, PROTOCOL, REFUSE, WELCOME, Lines, LineTooLong, encode
 
-__all__ = ["ANSWER", "Link", "Refusal", "Welcome", "greeting", "hello"]
+__all__ = ["LAST_WORD", "Link", "Refusal", "Welcome", "greeting", "hello"]
 
 CHUNK = 65536
 """Bytes read or written at once."""
 
-ANSWER = "answer"
-"""The tag of the host's answer to a question of the daemon; no JSON id is such a word."""
+LAST_WORD = "last word"
+"""The tag of what a daemon that leaves is told all the same: the host's answer to a question of its, a cancellation."""
 
 
 def hello(facts: dict[str, object], resume: dict[str, object] | None) -> bytes:
@@ -89,13 +89,13 @@ class Link:
             self.outbox.push(line, tag)
 
     def leave(self, *, lingers: bool) -> None:
-        """The daemon goes: of what is queued only the host's answers are sent. If it `lingers`, it listens to last words.
+        """The daemon goes: of what is queued only last words are sent, and they only if it `lingers`.
 
         Not after half a line: with its rest, the daemon would have a request that the next one must get.
         """
         self.is_leaving = True
         self._is_deaf = self._is_deaf or not lingers or self.outbox.is_cut
-        self.outbox.clear(but=None if self._is_deaf else ANSWER)
+        self.outbox.clear(but=None if self._is_deaf else LAST_WORD)
 
     def flush(self) -> list[str]:
         """Write what the socket takes; return the tags of the lines that have gone out in full."""

@@ -183,7 +183,8 @@ class Resume:
     def attach(self) -> Iterator[tuple[bytes, str | None]]:
         """All that a new link must carry first, in order: (line, key of the table entry it belongs to).
 
-        The opening exchange, the pending requests and held notifications as they came, then what the daemon must know.
+        The opening exchange, what was cancelled or given up meanwhile (before a request that has such an id again), then the
+        pending requests and held notifications as they came.
         """
         waiting = {key: entry for key, entry in self._table.items() if not entry.on_link}
         first = next((p.request.key for p in self.pending() if p.request.method == INITIALIZE), None)
@@ -193,12 +194,12 @@ class Resume:
             yield self._handed_over(first, waiting.pop(first))
         if self._initialized is not None and (self._opening is not None or first is not None):
             yield self._initialized, None
-        for key, entry in waiting.items():
-            yield self._handed_over(key, entry)
         while self._given_up:
             key = next(iter(self._given_up))
             del self._given_up[key]
             yield notification(CANCELLED, {"requestId": json.loads(key), "reason": "answered without you"}), None
+        for key, entry in waiting.items():
+            yield self._handed_over(key, entry)
 
     def hand_over(self, key: str) -> tuple[bytes, str]:
         """The line of one entry for the link that is up."""

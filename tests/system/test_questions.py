@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pursers_shim.dial import reserve_start
-from rig.central import Central
+from rig.central import ADMIN_SEAT, Central
 from rig.daemon import Home
 from rig.doors import Issuer, token_of
 from rig.link import Link
@@ -223,6 +223,24 @@ def test_a_question_of_a_daemon_that_dies_is_asked_once(far: Company, proxy: Pro
     assert question["question_id"] == found["question_id"]
     assert len(proxy.seen(ASK)) == 2
     assert len({seen.arguments["message_id"] for seen in proxy.seen(ASK)}) == 1
+
+
+def test_a_question_is_found_again_when_what_allowed_it_is_over(far: Company, proxy: Proxy) -> None:
+    """Central would refuse the repetition: the ticket was canceled meanwhile."""
+    ann, ticket = far.shim("ann"), far.held("once")
+    proxy.hold(ASK)
+    call = ann.start_tool(ASK, {"ticket_id": ticket, "message": "May I?", "kind": "decision"})
+    until(lambda: proxy.holding(ASK), PATIENCE, "the question is on its way")
+    daemon = far.home.daemon_pid()
+    os.kill(daemon, signal.SIGSTOP)
+    proxy.release(ASK)
+    (question,) = until(lambda: far.questions(ticket), PATIENCE, "Central has the question")
+    far.act(ADMIN_SEAT, "ticket_cancel", ticket_id=ticket, reason="not needed")
+    os.kill(daemon, signal.SIGKILL)
+    found = call.result(PATIENCE)
+    assert (found["ok"], found["duplicate"], found["question_id"]) == (True, True, question["question_id"])
+    assert found["question"]["message"] == "May I?"
+    assert proxy.count(ASK) == 2
 
 
 BOARDS, ASKERS = 5, 9

@@ -522,6 +522,18 @@ def test_a_daemon_that_drains_ends_its_calls_and_the_next_one_gets_the_rest(daem
     assert [shim.read(), shim.read()] == [answer(2), answer(3)]
 
 
+def test_a_daemon_that_drains_hears_of_what_nobody_waits_for_any_more(daemon: ScriptedDaemon, shim: Shim) -> None:
+    first = attach(daemon, shim)
+    shim.send(call(1))
+    assert first.read() == call(1)
+    first.send(drain("restart", limit_s=20.0))
+    assert first.read() == DRAINED
+    cancels = [{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}} for n in (1, 2)]
+    shim.send(call(2), *cancels)  # the second call is held, and so nobody's business
+    assert first.read() == cancels[0]
+    assert first.is_quiet(0.05)
+
+
 def test_a_handshake_during_a_drain_is_answered_early(daemon: ScriptedDaemon, shim: Shim) -> None:
     first = attach(daemon, shim)
     first.send(drain("restart", limit_s=20.0))

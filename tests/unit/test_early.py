@@ -135,15 +135,32 @@ def test_a_call_that_cannot_be_made_is_a_tool_error() -> None:
     }
 
 
-def test_a_call_that_may_have_been_made_says_so_and_names_what_to_look_at() -> None:
-    params = {"name": "t", "arguments": {"ticket_id": "TK-1", "message": "long"}}
-    found = json.loads(Early().unavailable(request("tools/call", params), TROUBLE, was_sent=True))
-    failure = found["result"]["structuredContent"]["error"]
+def unknown(name: str, **arguments: object) -> tuple[dict[str, object], str]:
+    """The error of a call that had been sent, and what the model reads."""
+    asked = request("tools/call", {"name": name, "arguments": arguments})
+    found = json.loads(Early().unavailable(asked, TROUBLE, was_sent=True))
+    return found["result"]["structuredContent"]["error"], found["result"]["content"][0]["text"]
+
+
+def test_a_call_that_may_have_been_made_says_what_it_was_about_and_how_to_look() -> None:
+    failure, text = unknown("ticket_question_ask", ticket_id="TK-1", message="long", kind="decision")
     assert (failure["code"], failure["outcome"], failure["retryable"]) == ("outcome_unknown", "unknown", False)
+    assert (failure["tool"], failure["target"]) == ("ticket_question_ask", {"ticket_id": "TK-1"})
+    assert text == (
+        'The outcome of ticket_question_ask on {"ticket_id": "TK-1"} is unknown (LW-CALL): it had reached the daemon, which '
+        "was lost before it answered. Do not just repeat it. ticket_get shows the questions of the ticket in "
+        "coordinator_questions. Nobody listens. Start it with: pursersctl start"
+    )
+    failure, _ = unknown("board_human_requests", boards=["b"], answer={"ticket_id": "TK-1", "content": {"secret": 1}})
+    assert failure["target"] == {"boards": ["b"], "answer.ticket_id": "TK-1"}
+    _, text = unknown("board_unwatch", all=True)
+    assert text.startswith("The outcome of board_unwatch is unknown (LW-CALL): ")
+
+
+def test_of_a_tool_that_nobody_knows_the_ids_are_named() -> None:
+    failure, text = unknown("t", ticket_id="TK-1", message="long")
     assert (failure["tool"], failure["target"]) == ("t", {"ticket_id": "TK-1"})
-    text = found["result"]["content"][0]["text"]
-    assert text.startswith("The outcome of t is unknown (LW-CALL): it had reached the daemon, which was lost before it")
-    assert text.endswith("Look at its effect before you repeat it. Nobody listens. Start it with: pursersctl start")
+    assert "Do not just repeat it. Look at its effect first. Nobody listens." in text
 
 
 def test_a_call_that_changes_nothing_may_be_made_again() -> None:

@@ -133,19 +133,32 @@ async def test_the_refusal_speaks_the_era_of_its_request(calls: Calls, monkeypat
         assert (await shim.next())["result"]["resultType"] == "complete"
 
 
-@pytest.mark.parametrize(("kind", "outcome"), [(Resend.READ, "not_sent"), (Resend.KEYED, "unknown")])
+@pytest.mark.parametrize(
+    ("kind", "code", "outcome"),
+    [(Resend.READ, "queue_full", "not_sent"), (Resend.KEYED, "outcome_unknown", "unknown")],
+)
 async def test_a_resent_call_without_room_may_have_been_carried_out(
-    calls: Calls, monkeypatch: pytest.MonkeyPatch, kind: Resend, outcome: str
+    calls: Calls, monkeypatch: pytest.MonkeyPatch, kind: Resend, code: str, outcome: str
 ) -> None:
     monkeypatch.setattr(bounds, "REQUESTS", 1)
-    monkeypatch.setattr(resend, "TOOLS", {**CLASSES, "read": Tool(kind, "of a test")})
+    monkeypatch.setattr(resend, "TOOLS", {**CLASSES, "read": Tool(kind, "of a test", ("name",), "Look there.")})
     talk = conversation()
     talk.resumed_ages = {2: 1.0}
     async with linked(talk) as shim:
         await shim.shake_hands()
         await shim.say(a_call(1, "block", name="it"), a_call(2, "read", name="resent"))
         failure = (await shim.next())["result"]["structuredContent"]["error"]
-        assert (failure["code"], failure["outcome"]) == ("queue_full", outcome)
+        assert (failure["code"], failure["outcome"]) == (code, outcome)
+        if outcome == "unknown":
+            assert (failure["tool"], failure["target"], failure["action"]) == (
+                "read",
+                {"name": "resent"},
+                "Look there.",
+            )
+            assert failure["message"].startswith('The outcome of read on {"name": "resent"} is unknown (LW-CALL): ')
+            assert failure["message"].endswith(" Look there.")
+        counted = [window.counter for window in talk.windows.snapshot() if window.count]
+        assert counted == (["calls_unknown_outcome"] if outcome == "unknown" else [])
 
 
 async def test_thousands_of_lines_at_once_are_all_answered(calls: Calls) -> None:

@@ -210,6 +210,16 @@ def test_what_was_cancelled_or_given_up_between_two_links_is_told_to_the_daemon(
     assert len(lines(resume)) == 2
 
 
+def test_a_cancellation_comes_before_a_later_request_of_the_same_id() -> None:
+    resume = opened()
+    resume.add(request(1), 1.0)
+    resume.was_sent(resume.hand_over("1")[1])
+    resume.detach()
+    assert resume.cancel("1")
+    resume.add(request(1), 2.0)
+    assert [line["method"] for line in lines(resume)[2:]] == ["notifications/cancelled", "tools/call"]
+
+
 def test_an_entry_that_the_link_took_only_in_part_counts_as_unsent() -> None:
     resume = opened()
     resume.add(request(1), 1.0)

@@ -8,11 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pursersd.errors import (
+    ArgumentError,
     CentralError,
+    ConfigurationError,
+    NotAllowed,
     Overloaded,
     ProtocolRefused,
     ToolFailed,
     Unauthenticated,
+    UnknownBoard,
     Unreachable,
 )
 from pursersd.rules import resend
@@ -106,9 +110,9 @@ def test_a_call_that_comes_again(kind: Resend, before: bool, step: Step) -> None
         # an answer
         *((kind, ANSWER, 1, False, Step.FAIL) for kind in Resend),
         (READ, ANSWER, 2, True, Step.FAIL),
-        (KEYED, ANSWER, 2, True, Step.FAIL),
+        (KEYED, ANSWER, 2, True, Step.LOOK),
         (VERIFY, ANSWER, 2, True, Step.LOOK),
-        (KEYED, Unauthenticated("401"), 1, True, Step.FAIL),
+        (KEYED, Unauthenticated("401"), 1, True, Step.LOOK),
         (READ, ProtocolRefused("-32602"), 1, False, Step.FAIL),
     ],
 )
@@ -133,6 +137,29 @@ def test_no_call_that_may_have_run_fails_as_if_it_had_not(
         assert step is not Step.UNKNOWN
     if attempt >= PATIENCE[kind].attempts and resend.is_loss(error):
         assert step in (Step.FAIL, Step.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_open"),
+    [
+        *((error, True) for error in (REFUSED, LOST, GARBLED, Overloaded("503"), Unauthenticated("401"))),
+        (ToolFailed("board_join", "board access denied"), True),
+        (UnknownBoard("no member"), True),
+        (ConfigurationError("the door was forgotten"), True),
+        (ANSWER, False),
+        (ProtocolRefused("-32602"), False),
+        (NotAllowed("requires role worker"), False),
+        (ArgumentError("wrong"), False),
+        (None, False),
+    ],
+)
+def test_what_failed_before_anybody_could_look_is_open_if_it_had_been_sent_and_changes_something(
+    error: BaseException | None, is_open: bool
+) -> None:
+    for kind in Resend:
+        is_changing = kind in (KEYED, VERIFY, MUTATING)
+        assert resend.leaves_open(kind, error, sent_before=True) is (is_open and is_changing)
+        assert not resend.leaves_open(kind, error, sent_before=False)
 
 
 @pytest.mark.parametrize(("asked", "pause"), [(None, 0.5), (0.0, 0.5), (7.0, 7.0), (3600.0, 30.0)])

@@ -10,8 +10,8 @@ from typing import Any
 from mcp_types import PROTOCOL_VERSION_META_KEY, JSONRPCRequest
 
 from pursers_shim import wire
+from pursersd.rules import resend
 from pursersd.rules.configuration import DEFAULTS
-from pursersd.rules.resend import read_only
 
 REQUESTS = DEFAULTS.max_calls
 """Requests of one conversation in progress at once."""
@@ -36,23 +36,41 @@ def is_full(requests: int, size: int, limits: Limits) -> bool:
     return requests >= limits.requests or size >= limits.size
 
 
+def is_unknown(request: JSONRPCRequest, *, was_sent_before: bool) -> bool:
+    """Whether a request without room is a call that may have been carried out when it was sent before."""
+    is_call = request.method == "tools/call"
+    return was_sent_before and is_call and not resend.read_only(str((request.params or {}).get("name", "")))
+
+
 def refusal(request: JSONRPCRequest, limits: Limits, *, was_sent_before: bool) -> bytes:
     """The answer to a request for which there is no room. `was_sent_before`: it may have been carried out already."""
     params = request.params or {}
     action = "Wait for some of the answers, then call again."
     most = f"{limits.requests} calls, {limits.size} bytes"
-    text = f"This conversation has as many calls in progress as it may ({most}). {action}"
+    full = f"This conversation has as many calls in progress as it may ({most})."
     if request.method != "tools/call":
-        return wire.encode({"jsonrpc": "2.0", "id": request.id, "error": {"code": TOO_MANY, "message": text}})
-    is_unknown = was_sent_before and not read_only(str(params.get("name", "")))
-    result = wire.failed_call(
-        wire.QUEUE_FULL,
-        text,
-        action="Look at its effect before you repeat it." if is_unknown else action,
-        outcome="unknown" if is_unknown else "not_sent",
-        modern=_is_modern(params),
-    )
+        error = {"code": TOO_MANY, "message": f"{full} {action}"}
+        return wire.encode({"jsonrpc": "2.0", "id": request.id, "error": error})
+    if is_unknown(request, was_sent_before=was_sent_before):
+        result = _unknown(params, f"it had been sent before, and there is no room for it now ({most})")
+    else:
+        text = f"{full} {action}"
+        result = wire.failed_call(wire.QUEUE_FULL, text, action=action, outcome="not_sent", modern=_is_modern(params))
     return wire.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
+
+
+def _unknown(params: Mapping[str, Any], why: str) -> dict[str, object]:
+    """It came again and is not begun again, so that nobody here learns whether it was carried out the first time."""
+    name, given = str(params.get("name", "")), params.get("arguments")
+    arguments = given if isinstance(given, Mapping) else {}
+    return wire.failed_call(
+        wire.OUTCOME_UNKNOWN,
+        resend.unknown_text(name, arguments, why),
+        action=resend.tool(name).check,
+        outcome="unknown",
+        modern=_is_modern(params),
+        about={"tool": name, "target": resend.target(name, arguments)},
+    )
 
 
 def _is_modern(params: Mapping[str, Any]) -> bool:

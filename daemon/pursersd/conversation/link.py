@@ -21,7 +21,7 @@ from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.outlet import Outlet, Stalled
 from pursersd.conversation.request_ids import RequestIds
 from pursersd.ids import RequestId
-from pursersd.rules.windows import LW_ELICIT, LW_LINK
+from pursersd.rules.windows import LW_CALL, LW_ELICIT, LW_LINK
 
 log = logging.getLogger(__name__)
 
@@ -234,6 +234,8 @@ class Link:
                     self._ids.size,
                 )
             self._is_flooded = True
+            if bounds.is_unknown(request, was_sent_before=age_s is not None):
+                self.conversation.windows.opened(LW_CALL, f"{self.conversation.id}: no room for a call that came again")
             await self.tell(bounds.refusal(request, self._limits, was_sent_before=age_s is not None))
             return
         self._is_flooded = False
@@ -248,6 +250,7 @@ class Link:
         host = (message.params or {}).get("requestId")
         if isinstance(host, str | int):
             self._requests.cancelled(host)
+            self.conversation.resumed_ages.pop(host, None)  # a later request of this id was never sent before
         cancelled = self._ids.translate_cancel(message)
         if cancelled is not None:
             await streams.to_server.send(SessionMessage(cancelled))

@@ -80,6 +80,15 @@ def question_in(questions: Iterable[object], question_id: str) -> Json | None:
     return next(found, None)
 
 
+def asked_with(ticket: Mapping[str, object], message_id: object, agent_id: str) -> Json | None:
+    """The question that this seat asked with this key."""
+    questions = ticket.get("coordinator_questions")
+    for one in questions if isinstance(questions, list) else ():
+        if isinstance(one, dict) and one.get("message_id") == message_id and is_by(one, agent_id):
+            return public(one)
+    return None
+
+
 def public(question: Mapping[str, object]) -> Json:
     """A question without what binds it to a credential."""
     return {name: value for name, value in question.items() if name != "binding"}
@@ -117,7 +126,7 @@ def clamped(timeout_s: int, block_limit_s: int) -> int:
 
 
 def repeated(question: Json) -> Json:
-    """What Central answers to a repeated answer: nothing happened this time (central.md §8)."""
+    """What Central answers to a repeated question or answer: nothing happened this time (central.md §8)."""
     return {
         "ok": True,
         "duplicate": True,

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
-from pursersd.errors import CentralError, Overloaded, ProtocolRefused, Unreachable
+from pursersd.errors import CentralError, ConfigurationError, Overloaded, ProtocolRefused, ToolFailed, Unreachable
+from pursersd.rules.windows import LW_CALL
 
 
 class Resend(StrEnum):
@@ -46,6 +47,7 @@ class Tool:
 
 _QUESTION = ("ticket_id", "question_id")
 _HUMAN = ("board_id", "ticket_id", "request_id")
+_WATCHED = "board_watch with tags=[] lists what is watched."
 _STILL_WAITING = "board_human_requests lists what still waits for a human: call it again only for what stands there."
 
 TOOLS: Mapping[str, Tool] = {
@@ -58,13 +60,16 @@ TOOLS: Mapping[str, Tool] = {
         "board_digest without since begins where the last acknowledgement was.",
     ),
     "board_watch": Tool(
-        Resend.KEYED, "adds to a set: its own arguments are the key", ("ticket_ids", "tags"), "Call it again: it adds."
+        Resend.KEYED,
+        "adds to a set: its own arguments are the key",
+        ("ticket_ids", "tags"),
+        _WATCHED,
     ),
     "board_unwatch": Tool(
         Resend.KEYED,
         "takes out of a set: its own arguments are the key",
         ("ticket_ids", "tags"),
-        "Call board_watch with tags=[]: it lists what is watched.",
+        _WATCHED,
     ),
     "board_human_request": Tool(
         Resend.VERIFY,
@@ -165,8 +170,9 @@ def next_step(resend: Resend, error: CentralError, *, attempt: int, sent_before:
     `sent_before`: an earlier sending of the same call may have been carried out, not counting this one.
     """
     if not is_loss(error):
-        # Central may refuse a repetition because the first one was carried out.
-        return Step.LOOK if resend is Resend.VERIFY and sent_before else Step.FAIL
+        # Central may refuse a repetition because the first one was carried out, or, before it knows the key again, because
+        # what allowed the first one is over.
+        return Step.LOOK if resend in (Resend.VERIFY, Resend.KEYED) and sent_before else Step.FAIL
     may_have_run = sent_before or error.sent
     if may_have_run and resend is Resend.MUTATING:
         return Step.UNKNOWN
@@ -174,6 +180,21 @@ def next_step(resend: Resend, error: CentralError, *, attempt: int, sent_before:
         return Step.LOOK if may_have_run and resend is Resend.VERIFY else Step.SEND
     changes = resend not in (Resend.READ, Resend.WAIT)
     return Step.UNKNOWN if may_have_run and changes else Step.FAIL
+
+
+def leaves_open(resend: Resend, error: BaseException | None, *, sent_before: bool) -> bool:
+    """Whether a call that failed so before it could be looked into may have been carried out by an earlier sending.
+
+    A refusal of what was asked is an answer; that nobody could be asked, or not as the seat that had called, is none.
+    """
+    if not sent_before or resend in (Resend.READ, Resend.WAIT):
+        return False
+    match error:
+        case ToolFailed():
+            return error.tool == "board_join"
+        case ProtocolRefused():
+            return not error.is_answer
+    return isinstance(error, CentralError | ConfigurationError)
 
 
 def pause(error: CentralError, usual: float) -> float:
@@ -197,6 +218,13 @@ def target(name: str, arguments: Mapping[str, object]) -> dict[str, object]:
     """What a call is about: those of its arguments that name it and were given."""
     found = {part: _argument(part, arguments) for part in tool(name).target}
     return {part: value for part, value in found.items() if value is not None}
+
+
+def unknown_text(name: str, arguments: Mapping[str, object], why: str) -> str:
+    """What the model reads when nobody can tell whether its call was carried out."""
+    about = target(name, arguments)
+    on = f" on {json.dumps(about, ensure_ascii=False)}" if about else ""
+    return f"The outcome of {name}{on} is unknown ({LW_CALL}): {why}. Do not just repeat it. {tool(name).check}"
 
 
 def _argument(part: str, arguments: Mapping[str, object]) -> object:

@@ -4,7 +4,6 @@ What a second sending means is the tool's class in rules/resend.py. Here that cl
 a lost answer of Central, a lost Central, a lost link and a lost daemon (RB-CAN-001, RB-WORK-001).
 """
 
-import json
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +17,7 @@ from mcp_types import CallToolResult, TextContent
 from pursers_shim import wire
 from pursersd.central.pool import Pool
 from pursersd.conversation.conversation import Conversation
-from pursersd.errors import CentralError, OutcomeUnknown
+from pursersd.errors import CentralError, OutcomeUnknown, PursersError
 from pursersd.ids import RequestId
 from pursersd.rules import resend
 from pursersd.rules.backoff import delays
@@ -79,6 +78,12 @@ class Call:
                 "the daemon that had it was replaced, or the link to it was lost, before it had answered"
             )
 
+    def require_answer(self, error: BaseException | None) -> None:
+        """Raise OutcomeUnknown if the call failed with `error` and an earlier sending may have been carried out."""
+        if resend.leaves_open(self.resend, error, sent_before=self.was_sent_before):
+            assert isinstance(error, PursersError)
+            raise OutcomeUnknown(f"it had been sent before, and {_first_sentence(error)}") from error
+
     async def carry_out(
         self,
         pool: Pool,
@@ -90,9 +95,9 @@ class Call:
     ) -> dict[str, Any]:
         """Have Central do it once, after what was asked for the same ticket before; returns Central's result.
 
-        The arguments of a keyed call hold its key; a call to be verified has a `look`. `generation` is the board generation
-        to insist on (central.md §6.5). Raises Central's own error when it was not carried out, and OutcomeUnknown when nobody
-        can tell.
+        The arguments of a keyed call hold its key; it and a call to be verified have a `look`. `generation` is the board
+        generation to insist on (central.md §6.5). Raises Central's own error when it was not carried out, and OutcomeUnknown when
+        nobody can tell.
         """
         changes = not resend.read_only(self.tool) and "ticket_id" in arguments
         ticket = (arguments.get("board_id"), arguments["ticket_id"]) if changes else None
@@ -130,10 +135,7 @@ class Call:
     def unknown_text(self, error: OutcomeUnknown) -> str:
         """The words for an outcome that nobody can tell; it is counted (RB-LSE-001)."""
         self.conversation.windows.opened(LW_CALL, f"{self.conversation.id}: {self.tool}: {error}")
-        target = resend.target(self.tool, self.arguments)
-        on = f" on {json.dumps(target, ensure_ascii=False)}" if target else ""
-        check = resend.tool(self.tool).check
-        return f"The outcome of {self.tool}{on} is unknown ({LW_CALL}): {error}. Do not just repeat it. {check}"
+        return resend.unknown_text(self.tool, self.arguments, str(error))
 
     def unknown(self, error: OutcomeUnknown) -> CallToolResult:
         """What the model reads when nobody can tell whether its call was carried out."""
@@ -151,7 +153,7 @@ class Call:
 
 
 async def _ask(look: Look | None) -> dict[str, Any] | None:
-    assert look is not None, "a call that is verified brings a look"
+    assert look is not None, "a call that is keyed or verified brings a look"
     return await look()
 
 
@@ -166,6 +168,6 @@ async def _ask_about(refusal: CentralError, look: Look | None) -> dict[str, Any]
     return found
 
 
-def _first_sentence(error: CentralError) -> str:
+def _first_sentence(error: PursersError) -> str:
     """What happened, without what to do about it: that is said at the end of the text."""
     return str(error).partition(". ")[0].rstrip(".")

@@ -35,15 +35,33 @@ class _Already:
     ticket: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Unclear:
+    """The call came again, and nobody could look whether it had been carried out."""
+
+    why: OutcomeUnknown
+
+
 async def _question(
     board_id: str, ticket_id: str, request_id: str, ctx: Context[Conversation, Any]
-) -> Elicit[Form] | _Already:
-    """What the SDK asks: the same question in every round."""
-    call = Call.of(ctx.request_context)
+) -> Elicit[Form] | _Already | _Unclear:
+    """What the SDK asks: the same question in every round. An OutcomeUnknown is the tool's to tell."""
+    call, target = Call.of(ctx.request_context), Target(board_id, ticket_id, request_id)
+    try:
+        return await _asked(call, target, ctx)
+    except ToolError as error:
+        try:
+            call.require_answer(error.__cause__)
+        except OutcomeUnknown as why:
+            return _Unclear(why)
+        raise
+
+
+async def _asked(call: Call, target: Target, ctx: Context[Conversation, Any]) -> Elicit[Form] | _Already:
     is_modern = ctx.protocol_version is not None and is_version_at_least(ctx.protocol_version, MODERN)
     central, seat = await join(call.conversation)
     try:
-        ticket, found = await _find(central, Target(board_id, ticket_id, request_id))
+        ticket, found = await _find(central, target)
         if ticket.get("status") != NEEDS_HUMAN or found.resolution is not None:
             if call.was_sent_before and not is_modern:
                 return _earlier(call, central, seat, ticket, found)
@@ -78,6 +96,8 @@ async def board_human_request(
         return {"ok": True, "resolved": [], "deferred": [target.shown]}
     if not isinstance(response, AcceptedElicitation):
         answer = Answer("decline", "park")
+    elif isinstance(response.data, _Unclear):
+        raise response.data.why
     elif isinstance(response.data, _Already):
         return _resolved(target, response.data.answer, humans.already(response.data.ticket))
     else:

@@ -15,7 +15,7 @@ from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
 from pursersd.conversation.conversation import Conversation
-from pursersd.errors import ArgumentError, OutcomeUnknown, PursersError
+from pursersd.errors import ArgumentError, OutcomeUnknown, PursersError, ToolFailed, UnknownBoard
 from pursersd.feed.centrals import Central
 from pursersd.feed.registries import read_registry
 from pursersd.rules import human_answer, human_asked, human_round, selection
@@ -116,7 +116,7 @@ async def _answered_before(central: Central, boards: Sequence[str], given: Given
     for board in boards:
         try:
             _, found = await humans.read_ticket(central, board, given.ticket_id)
-        except PursersError:
+        except (ToolFailed, UnknownBoard):
             continue  # it is a ticket of one of the other boards
         if found is not None and given.fits(found):
             return found.target
@@ -190,7 +190,7 @@ class _Outcomes:
         except OutcomeUnknown as error:
             self.errors.append({**target.shown, "error": call.unknown_text(error)})
         except PursersError as error:
-            self.errors.append({**target.shown, "error": str(error)})
+            self.errors.append({**target.shown, "error": _said(call, error)})
 
     async def take_earlier(
         self, call: Call, central: Central, seat: Seat, listed: Listed, before: Sequence[Target]
@@ -202,7 +202,7 @@ class _Outcomes:
             try:
                 ticket, found = await humans.read_ticket(central, target.board, target.ticket_id)
             except PursersError as error:
-                self.errors.append({**target.shown, "error": str(error)})
+                self.errors.append({**target.shown, "error": _said(call, error)})
                 continue
             if any(open_one.target == target for open_one in pending(target.board, ticket)):
                 self.deferred.append({**target.shown, "reason": LATER})  # its board's list had no room for it
@@ -214,6 +214,15 @@ class _Outcomes:
                 self.errors.append({**target.shown, "error": humans.NOT_PENDING})
             else:
                 self.resolved.append({**target.shown, **answer.shown})
+
+
+def _said(call: Call, error: PursersError) -> str:
+    """The words for a failure; it may leave open whether an earlier sending was carried out."""
+    try:
+        call.require_answer(error)
+    except OutcomeUnknown as unknown:
+        return call.unknown_text(unknown)
+    return str(error)
 
 
 def _asked_before(call: Call) -> list[Target]:

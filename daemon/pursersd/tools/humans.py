@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pursersd.errors import OutcomeUnknown, ToolFailed, UnknownBoard
+from pursersd.errors import OutcomeUnknown, PursersError, ToolFailed, UnknownBoard
 from pursersd.feed.centrals import Central
 from pursersd.rules.human_answer import Answer, is_recorded
 from pursersd.rules.human_question import Question, Target, in_order, pending, question
@@ -71,7 +71,11 @@ async def resolve(call: Call, central: Central, target: Target, answer: Answer) 
     Central refuses, OutcomeUnknown when nobody can tell, and other PursersErrors.
     """
     conversation = call.conversation
-    seat = await central.seats.join(conversation.seat_request(target.board), conversation.id)
+    try:
+        seat = await central.seats.join(conversation.seat_request(target.board), conversation.id)
+    except PursersError as error:
+        call.require_answer(error)
+        raise
     return await central.seats.seated(seat, lambda seat: _resolve(call, central, seat, target, answer))
 
 

@@ -45,7 +45,14 @@ async def ticket_question_ask(
     call, central, seat = await _seated(ctx, ASKERS, "question ask")
     given = {"message_id": call.key if message_id is None else message_id, "in_reply_to": in_reply_to}
     chosen = {name: value for name, value in given.items() if value is not None}
-    return await _carry_out(call, central, seat, {"ticket_id": ticket_id, "message": message, "kind": kind, **chosen})
+
+    async def look() -> Json | None:
+        ticket = await _ticket(central, seat, ticket_id)
+        question = questions.asked_with(ticket, chosen["message_id"], seat.agent_id)
+        return None if question is None else {**questions.repeated(question), "question_id": question["question_id"]}
+
+    asked = {"ticket_id": ticket_id, "message": message, "kind": kind, **chosen}
+    return await _carry_out(call, central, seat, asked, look)
 
 
 async def board_question_inbox(
@@ -76,9 +83,7 @@ async def ticket_question_answer(
     chosen["host_binding"] = host_binding(central.pool.key.token, seat.agent_id)
 
     async def look() -> Json | None:
-        arguments = {"board_id": seat.board, "ticket_id": ticket_id, "view": "work"}
-        ticket = expand_ids(await central.pool.read("ticket_get", arguments)).get("ticket")
-        question = questions.question_of(ticket, question_id) if isinstance(ticket, dict) else None
+        question = questions.question_of(await _ticket(central, seat, ticket_id), question_id)
         is_done = question is not None and questions.has_been_done(question, action, seat.agent_id)
         return questions.repeated(question) if question is not None and is_done else None
 
@@ -131,6 +136,13 @@ async def _seated(ctx: Ctx, allowed: frozenset[str], operation: str) -> tuple[Ca
     except PursersError as error:
         raise ToolError(join_failure_text(error)) from error
     return call, central, seat
+
+
+async def _ticket(central: Central, seat: Seat, ticket_id: str) -> Json:
+    """A ticket with its questions, as Central has it now. Raises CentralError."""
+    answer = await central.pool.read("ticket_get", {"board_id": seat.board, "ticket_id": ticket_id, "view": "work"})
+    ticket = expand_ids(answer).get("ticket")
+    return ticket if isinstance(ticket, dict) else {}
 
 
 def _declared(ctx: Ctx) -> Call:

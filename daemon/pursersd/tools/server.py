@@ -82,16 +82,17 @@ def _annotations(name: str) -> ToolAnnotations:
 def _guarded(tool: Tool) -> Tool:
     """The tool, begun only if a resent call may be, and with an answer where the SDK has none.
 
-    That is for a call whose outcome is unknown, and for an error that nobody expected (bridge.md D8).
+    That is for a call whose outcome is unknown, also because it came again and failed before anybody could look, and for an
+    error that nobody expected (bridge.md D8).
     """
 
     @functools.wraps(tool)
     async def call(*args: Any, **kwargs: Any) -> Any:
         ctx = next((value for value in kwargs.values() if isinstance(value, Context)), None)
         try:
-            if ctx is not None:
-                Call.of(ctx.request_context).begin()
-            return await tool(*args, **kwargs)
+            return await (
+                tool(*args, **kwargs) if ctx is None else _open(Call.of(ctx.request_context), tool, args, kwargs)
+            )
         except (ToolError, MCPError):
             raise
         except OutcomeUnknown as error:
@@ -104,6 +105,16 @@ def _guarded(tool: Tool) -> Tool:
             ) from error
 
     return call
+
+
+async def _open(call: Call, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What the tool returns. Raises OutcomeUnknown, too."""
+    call.begin()
+    try:
+        return await tool(*args, **kwargs)
+    except ToolError as error:
+        call.require_answer(error.__cause__)
+        raise
 
 
 async def _note(ctx: ServerRequestContext[Conversation, Any], call_next: CallNext) -> HandlerResult:
