@@ -4,9 +4,12 @@ import argparse
 import gc
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
+from types import FrameType
 
 from pursers_shim import starts
 from pursers_shim.paths import PathError, Place, place
@@ -61,6 +64,8 @@ def _become(
 
 
 def _serve(ownership: Ownership, options: argparse.Namespace, above: Supervisor) -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, partial(_leave_early, ownership))
     home = ownership.place.home
     configured = Configured(config_file(home), os.environ, _flags(options))
     raise_limit(configured.now.descriptors)
@@ -85,6 +90,13 @@ def _serve(ownership: Ownership, options: argparse.Namespace, above: Supervisor)
     anyio.run(app.run, backend_options={"loop_factory": lambda: asyncio.SelectorEventLoop(stalls)})
     starts.forget(ownership.place)
     return LEFT
+
+
+def _leave_early(ownership: Ownership, _number: int, _frame: FrameType | None) -> None:
+    """Leave in order on a signal that comes before the app listens to it: nobody has been served yet, and no crash is counted."""
+    starts.forget(ownership.place)
+    ownership.release()
+    os._exit(LEFT)
 
 
 def _flags(options: argparse.Namespace) -> Flags:

@@ -86,7 +86,8 @@ class Listener:
         self._descriptors = descriptors
         self._links: dict[str, Link] = {}
         """The live link of each conversation that has one."""
-        self._is_draining = False
+        self._drains: str | None = None
+        """The reason, while the daemon lets calls end before it leaves."""
         conversations.on_end = self._end_link
 
     async def serve(self, listener: SocketListener, tasks: TaskGroup) -> None:
@@ -109,7 +110,7 @@ class Listener:
 
     async def drain(self, reason: str, limit_s: float) -> None:
         """Take no new work from now on; returns when every link has nothing new on its way to us."""
-        self._is_draining = True
+        self._drains = reason
         async with anyio.create_task_group() as tasks:
             for link in list(self._links.values()):
                 tasks.start_soon(link.drain, reason, limit_s)
@@ -155,8 +156,10 @@ class Listener:
     async def _serve_shim(
         self, stream: SocketStream, lines: wire.Lines, early: Lines, hello: Hello, version: int
     ) -> None:
-        if self._is_draining or not (self._fence is None or self._fence.holds()):
-            raise Refused("draining", "This pursersd is leaving; another one follows.", retryable=True)
+        if self._drains == wire.STOP:
+            raise Refused("stopping", "This pursersd is being stopped.", retryable=True)
+        if self._drains is not None or not (self._fence is None or self._fence.holds()):
+            raise Refused(wire.DRAINING, "This pursersd is leaving; another one follows.", retryable=True)
         if not self._descriptors.has_room():
             raise Refused("too_many", _TOO_MANY, retryable=True)
         lineage = _lineage(hello, _peer_pid(stream.extra(SocketAttribute.raw_socket)))

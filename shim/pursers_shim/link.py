@@ -4,7 +4,7 @@ import json
 import socket
 
 from pursers_shim.outbox import Outbox
-from pursers_shim.wire import HELLO, KIND, MAX_LINE, PROTOCOL, REFUSE, WELCOME, Lines, LineTooLong, encode
+from pursers_shim.wire import DRAINING, HELLO, KIND, MAX_LINE, PROTOCOL, REFUSE, WELCOME, Lines, LineTooLong, encode
 
 __all__ = ["LAST_WORD", "Link", "Refusal", "Welcome", "greeting", "hello"]
 
@@ -35,13 +35,14 @@ class Welcome:
 
 
 class Refusal:
-    """The daemon sends us away; `is_final`: asking again by ourselves does not help."""
+    """The daemon sends us away; `is_final`: asking again by ourselves does not help; `leaves`: another one follows it."""
 
-    __slots__ = ("is_final", "text")
+    __slots__ = ("is_final", "leaves", "text")
 
-    def __init__(self, text: str, is_final: bool) -> None:
+    def __init__(self, text: str, is_final: bool, *, leaves: bool = False) -> None:
         self.text = text
         self.is_final = is_final
+        self.leaves = leaves
 
 
 def greeting(value: dict[str, object]) -> Welcome | Refusal:
@@ -50,7 +51,8 @@ def greeting(value: dict[str, object]) -> Welcome | Refusal:
     if value.get(KIND) == WELCOME and isinstance(version, int) and PROTOCOL[0] <= version <= PROTOCOL[1]:
         return Welcome(value)
     if value.get(KIND) == REFUSE:
-        return Refusal(f"The daemon refused this conversation: {value.get('text')}", not value.get("retryable"))
+        text = f"The daemon refused this conversation: {value.get('text')}"
+        return Refusal(text, not value.get("retryable"), leaves=value.get("code") == DRAINING)
     return Refusal("What listens at the daemon's socket does not speak this program's link protocol.", False)
 
 

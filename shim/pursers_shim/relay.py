@@ -205,6 +205,7 @@ class Relay:
             self._dialer.welcomed()
             self._exchange.attach(link, greeted)
             return
+        self._is_restarting = self._is_restarting or greeted.leaves
         why = Trouble(greeted.text, "Look at it with: pursersctl status", greeted.is_final)
         self._drop(link)
         self._dialer.lost(why)
@@ -254,7 +255,9 @@ class Relay:
         if self._link is not None or self._is_parked or now < self._dialer.next_at:
             return
         connection = self._dialer.attempt()
-        self._exchange.patience.is_hopeless = self._dialer.trouble().is_hopeless and not self._is_restarting
+        patience = self._exchange.patience
+        patience.is_promised = self._is_restarting
+        patience.is_hopeless = self._dialer.trouble().is_hopeless and not self._is_restarting
         if connection is not None:
             self._link = Link(connection)
             self._link.send(hello(self._facts, self._exchange.resume.hello(now)))

@@ -39,7 +39,8 @@ START_GRACE = 10.0
 """Seconds that a request waits for a daemon, counted from its arrival."""
 
 RESUME_GRACE = 30.0
-"""Seconds that a request which was there before the link was lost waits for the next one, counted from the loss."""
+"""Seconds that a request which was there before the link was lost waits for the next one, counted from the loss; any
+request if the daemon said that another one follows it."""
 
 HOPELESS_GRACE = 1.0
 """Seconds that a request waits when only a person can make a daemon appear."""
@@ -273,6 +274,8 @@ class Patience:
         """The daemon has answered something on this link."""
         self.is_hopeless = False
         """Only a person can make a daemon appear."""
+        self.is_promised = False
+        """The daemon that went, or sent us away, said that another one follows it."""
 
     def early_at(self, pending: Pending) -> float:
         """When the request gets an early answer.
@@ -291,7 +294,8 @@ class Patience:
             return float("inf")
         if pending.arrived < self.down_since:
             return self.down_since + RESUME_GRACE
-        return pending.arrived + (HOPELESS_GRACE if self.is_hopeless else START_GRACE)
+        last = pending.arrived + (HOPELESS_GRACE if self.is_hopeless else START_GRACE)
+        return max(last, self.down_since + RESUME_GRACE) if self.is_promised else last
 
 
 def _with_id(line: bytes, identity: str) -> bytes:

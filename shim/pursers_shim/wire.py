@@ -16,6 +16,7 @@ __all__ = [
     "DELIVERED",
     "DRAIN",
     "DRAINED",
+    "DRAINING",
     "ENV_EXACT",
     "ENV_PREFIXES",
     "EXIT",
@@ -74,6 +75,9 @@ FENCE = "pursers/fence"
 """daemon → shim: a newer link carries this conversation, this one has no effect any more. params: {"link_epoch": n}."""
 
 RESTART, STOP, IDLE = "restart", "stop", "idle"
+
+DRAINING = "draining"
+"""The code of REFUSE with which a daemon that leaves sends a newcomer away: another one follows."""
 
 EXIT = "pursers/exit"
 """daemon → shim: nobody is behind this shim any more, end now. params: {"reason": text}."""

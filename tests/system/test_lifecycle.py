@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pursers_shim import starts
 from pursersctl import client
 from rig import processes
 from rig.central import Central
@@ -152,3 +153,14 @@ def test_an_automatically_started_daemon_leaves_when_nobody_needs_it_and_one_sta
         # Nothing forbids the next one.
         auto.shim().initialize()
         until_listed(auto, 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_before_it_serves_ends_it_in_order(home: Home, number: signal.Signals) -> None:
+    daemon = home.start_daemon()  # it listens already, but most of it is still to be imported
+    starts.note_start(home.place, 1, 0.0)
+    daemon.send_signal(number)
+    assert daemon.wait(PATIENCE) == 0
+    assert not Path(home.place.socket).exists()
+    assert starts.read(home.place) is None, "no crash is counted"
+    assert "Traceback" not in home.output()

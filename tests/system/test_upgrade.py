@@ -18,7 +18,7 @@ from rig.link import Link
 from rig.proxy import Proxy
 from rig.shim import ShimProcess, ToolError
 from rig.wait import until
-from system.scene import PATIENCE, Caller, Converse, ask, rows, until_blocking, until_listed
+from system.scene import OPENING, PATIENCE, Caller, Converse, ask, rows, until_blocking, until_listed
 
 WAITERS = 3
 PROJECT = {"work_dir": "/srv/rig", "status": "active"}
@@ -116,6 +116,31 @@ def test_a_slow_call_ends_and_waits_move_when_the_daemon_is_replaced(
     if command is not None:
         command.join(PATIENCE)
         assert not command.is_alive()
+
+
+def test_hosts_that_come_while_the_daemon_is_replaced_notice_nothing(central: Central, home: Home, board: str) -> None:
+    home.start_daemon()
+    token, head = central.worker("ann", board), central.head(board)
+    command = restart(home)
+    calls = []
+    while command.is_alive() and len(calls) < 12:
+        shim = home.shim(home.environment(central.url, token, board, f"w{len(calls)}"))
+        shim.start("initialize", OPENING)
+        shim.notify("notifications/initialized")
+        wait = shim.start_tool("a2a_wait", {"since_seq": head, "timeout_s": 90})
+        calls.append((shim, shim.start_tool("project_registry_get"), wait))
+        calls[-1][0].start("ping").message(PATIENCE)
+    command.join(PATIENCE)
+    assert not command.is_alive()
+    for shim, call, _ in calls:
+        with pytest.raises(ToolError, match="no project registry"):
+            call.result(PATIENCE)
+        assert len(shim.answers(call.id)) == 1
+    until_blocking(home, len(calls))
+    ticket = central.create_ticket(board, "with the next daemon")
+    for shim, _, wait in calls:
+        assert [event["ticket_id"] for event in wait.result(PATIENCE)["events"]] == [ticket]
+        assert len(shim.answers(wait.id)) == 1
 
 
 def test_a_slow_call_that_the_old_daemon_cannot_end_is_done_by_the_next_one(

@@ -126,6 +126,25 @@ def test_a_call_that_had_been_sent_waits_longer_and_its_outcome_is_unknown(home:
         assert time.monotonic() - lost > 0.7
 
 
+@pytest.mark.parametrize("told", ["by the one that went", "by one that refused us"])
+def test_while_another_daemon_is_promised_a_new_call_waits_longer(home: Path, told: str) -> None:
+    with ScriptedDaemon(home) as daemon, Running(home) as running:
+        peer = daemon.accept()
+        if told == "by the one that went":
+            peer.welcome()
+            peer.send({"jsonrpc": "2.0", "method": "pursers/drain", "params": {"reason": "restart"}})
+        else:
+            peer.read()
+            peer.send({"pursers": "refuse", "code": "draining", "text": "It leaves.", "retryable": True})
+        began = time.monotonic()
+        daemon.close()
+        os.unlink(daemon.place.socket)
+        until(lambda: "Relay None" in repr(running.relay))
+        running.send(call(1))
+        assert outcome(running.read()) == "not_sent"
+        assert time.monotonic() - began > 0.5
+
+
 def test_what_was_given_up_is_cancelled_on_the_next_link(home: Path) -> None:
     with Running(home) as running:
         with ScriptedDaemon(home) as daemon:

@@ -325,6 +325,14 @@ def test_a_request_waits_from_its_arrival_or_from_the_loss_that_it_saw() -> None
     assert patience.give_up_at(waiting("tools/call", 99.0)) == 100.0 + RESUME_GRACE
 
 
+def test_while_another_daemon_is_promised_everybody_waits_as_long_as_who_saw_the_loss() -> None:
+    patience = Patience(100.0)
+    patience.is_promised = True
+    assert patience.give_up_at(waiting("tools/call", 103.0)) == 100.0 + RESUME_GRACE
+    assert patience.give_up_at(waiting("tools/call", 125.0)) == 125.0 + START_GRACE
+    assert patience.give_up_at(waiting("tools/call", 99.0)) == 100.0 + RESUME_GRACE
+
+
 def test_a_request_that_a_daemon_has_waits_for_ever() -> None:
     patience = Patience(100.0)
     patience.down_since = None
