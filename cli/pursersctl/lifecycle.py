@@ -14,7 +14,7 @@ from pursersctl.errors import Busy, Failed, NotRunning, Refused
 
 START_TIMEOUT = 20.0  # seconds until a started daemon must answer
 STOP_TIMEOUT = 20.0  # seconds until a daemon that was told to stop must be gone
-DRAIN_TIMEOUT = 60.0  # the same, when calls in progress may end first
+DRAIN_TIMEOUT = 75.0  # the same, when calls in progress may end first: the longest that can be configured, and some
 SIGNAL_TIMEOUT = 5.0  # seconds that each signal of --force has for its effect
 POLL_INTERVAL = 0.02  # seconds between two looks at the lock
 LAST_WORDS = 2000  # characters of a failed daemon's output that are shown

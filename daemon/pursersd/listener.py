@@ -21,7 +21,7 @@ from pursersd.conversation.bounds import Limits
 from pursersd.conversation.conversation import Conversation
 from pursersd.conversation.hello import Hello, Refused
 from pursersd.conversation.identity import behind, by_kernel, identify, parent_of
-from pursersd.conversation.lineage import Lineage
+from pursersd.conversation.lineage import Lineage, as_kept, to_keep
 from pursersd.conversation.link import Link
 from pursersd.conversation.registry import Conversations
 from pursersd.conversation.surroundings import Surroundings
@@ -164,6 +164,7 @@ class Listener:
             raise Refused("too_many", _TOO_MANY, retryable=True)
         lineage = _lineage(hello, _peer_pid(stream.extra(SocketAttribute.raw_socket)))
         conversation = self._conversations.open(lineage, self._surroundings(hello), hello.resume)
+        conversation.kept = to_keep(lineage) | conversation.kept
         epoch = conversation.attach()
         link = Link(stream, lines, conversation, epoch, self._limits)
         earlier = self._links.get(conversation.id)
@@ -226,7 +227,8 @@ def _lineage(hello: Hello, peer: int) -> Lineage:
         )
     if shim is None:
         raise Refused("bad_hello", f"There is no process {hello.pid} that could be the shim of this link.")
-    host, wrappers = behind(ppid, parent_started)
+    found = as_kept(hello.resume.kept, shim) if hello.resume else None
+    host, wrappers = found or behind(ppid, parent_started)
     return Lineage(shim, host, hello.cwd, hello.version, wrappers)
 
 

@@ -112,3 +112,26 @@ def test_the_host_behind_a_wrapper_is_the_one_that_counts(home: Home) -> None:
         until(lambda: not rows(home), PATIENCE, "and so is its conversation")
     finally:
         shim.close()
+
+
+def test_a_host_behind_a_wrapper_that_died_between_two_daemons_leaves_no_shim(home: Home) -> None:
+    """The wrapper lives on, and whoever has adopted it lives, too: only who was found at first can tell."""
+    shim = ShimProcess(["sh", "-c", f"trap '' TERM HUP; {SHIM}; sleep 60"], home.environment(), hosted=True)
+    try:
+        shim.initialize()
+        (row,) = until_listed(home, 1)
+        assert row["host_pid"] == shim.process.pid
+        wrapper, behind = psutil.Process(shim.pid), psutil.Process(row["shim_pid"])
+        held = reserve_start(home.place)
+        assert held is not None
+        daemon = psutil.Process(home.daemon_pid())
+        daemon.kill()
+        until(lambda: not processes.is_alive(daemon), PATIENCE, "there is no daemon")
+        os.kill(shim.process.pid, signal.SIGKILL)
+        shim.process.wait(PATIENCE)
+        os.close(held)
+        until(lambda: not processes.is_alive(behind), PATIENCE, "the shim was told to end")
+        assert last_reason(home, behind.pid) == "the host ended"
+        assert processes.is_alive(wrapper)
+    finally:
+        shim.close()

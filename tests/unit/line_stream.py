@@ -26,12 +26,13 @@ class LineStream:
         await self.send(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
 
     async def next(self) -> Any:
-        """The next line; None at the end."""
+        """The next line, but for what a shim is to remember; None at the end."""
         with anyio.fail_after(PATIENCE):
             while not self._ready:
                 try:
                     data = await self._stream.receive()
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     return None
-                self._ready += [json.loads(line) for line in self._lines.feed(data)]
+                lines = [json.loads(line) for line in self._lines.feed(data)]
+                self._ready += [x for x in lines if not isinstance(x, dict) or x.get("method") != wire.KEEP]
             return self._ready.pop(0)
