@@ -20,11 +20,13 @@ from rig.proxy import Proxy
 from rig.shim import Ended, ShimProcess, ToolError
 from rig.speaker import RpcError
 from rig.wait import until
+from system.chaotic_asker import Asker, prepare
 from system.scene import Caller, rows
 
 BOARDS = ("chaos-a", "chaos-b", "chaos-c")
 SETTLE = 60.0  # seconds for everybody to be told of everything once the faults are over
 TICKET_EVERY = 1.5  # seconds, on average
+ASKERS = 2
 OPEN = 10
 """Tickets of a board that stay open, about: what is known of open tickets takes memory, which shall not look like a leak."""
 
@@ -129,6 +131,8 @@ class World:
         self._next_ticket = 0.0
         self._open: dict[str, list[str]] = {board: [] for board in BOARDS}
         self.models = [Model(self, number) for number in range(models)]
+        prepare(central)
+        self.askers = [Asker(central, home, proxy.url, number) for number in range(ASKERS)]
 
     def run(self, seconds: float, faults: "dict[Fault, int]") -> None:
         """Let faults happen for so long, drawn with these weights."""
@@ -147,7 +151,7 @@ class World:
         """Let models wait and tickets be made for so long."""
         end = time.monotonic() + seconds
         while True:
-            for model in self.models:
+            for model in (*self.models, *self.askers):
                 model.pump()
             if time.monotonic() >= self._next_ticket:
                 self._next_ticket = time.monotonic() + self.dice.uniform(0, 2 * TICKET_EVERY)
@@ -205,6 +209,9 @@ class World:
         until(all_told, SETTLE, f"everybody is told of everything after {self.story}")
         for model in self.models:
             model.check(tickets[model.board])
+        for asker in self.askers:
+            asker.settle()
+            asker.check()
 
     def delivered(self) -> int:
         """How many events the models have been told so far."""
@@ -214,14 +221,15 @@ class World:
         events = self.delivered()
         failures: Counter[str] = sum((model.failures for model in self.models), Counter())
         faults = Counter(line.rpartition(" ")[2] for line in self.story)
+        questions = Counter(said for asker in self.askers for said in asker.said.values())
         return (
             f"{len(self.models)} conversations, {events} events delivered, faults {dict(faults)}, "
-            f"retried errors {dict(failures)}"
+            f"retried errors {dict(failures)}, questions {dict(questions)}"
         )
 
     def leave(self) -> None:
         """Everybody goes home; nothing is left."""
-        for model in self.models:
+        for model in (*self.models, *self.askers):
             model.shim.close()
         assert self.home.ctl("stop").returncode == 0
         until(lambda: not self.home.daemons(), SETTLE, "the daemon is gone")
@@ -262,7 +270,7 @@ def freeze_shim(world: World) -> None:
 
 def kill_shim(world: World) -> None:
     """SIGKILL."""
-    model = world.dice.choice(world.models)
+    model = world.dice.choice([*world.models, *world.askers])
     os.kill(model.shim.pid, signal.SIGKILL)
     model.next_host()
 
@@ -294,6 +302,8 @@ def cancel(world: World) -> None:
     """A few models have something better to do."""
     for model in world.dice.sample(world.models, 3):
         model.give_up_waiting()
+    for asker in world.askers:
+        asker.give_up()
 
 
 def cut_streams(world: World) -> None:
@@ -310,7 +320,7 @@ def reset_connections(world: World) -> None:
 
 
 def lose_answer(world: World) -> None:
-    world.proxy.cut_after(world.dice.choice(["board_catchup", "board_join", "ticket_list"]))
+    world.proxy.cut_after(world.dice.choice(["board_catchup", "board_join", "ticket_list", "ticket_question_ask"]))
 
 
 def stall_network(world: World) -> None:
