@@ -174,7 +174,7 @@ async def test_draining_lets_a_running_call_finish(tool: Tool) -> None:
         assert (await shim.next())["params"] == {"reason": "stop", "limit_s": DEFAULTS.stop_drain_s}
         assert (await client.ask("ping"))["state"] == "draining"
         async with daemon.shim() as (_, refusal):
-            assert (refusal["code"], refusal["retryable"]) == ("draining", True)
+            assert (refusal["code"], refusal["retryable"]) == ("stopping", True)
         # What crossed the news on its way is done as well: the shim does not take it back.
         await shim.request(2, "tools/call", name="block", arguments={})
         await shim.say(DRAINED)
