@@ -106,7 +106,7 @@ class ScriptedPool:
                 answer = self._catchup(name, arguments)
         return {**answer, **self.changes}
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         """A call that is sent once."""
         if tool == "agent_retire":
             self.asked.append(f"{arguments['agent_name']} retires")

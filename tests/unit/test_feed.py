@@ -47,7 +47,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.pool, self.clock = ScriptedPool(), Clock()
-        self.feed = Feed(self.pool.as_pool, Seats(self.pool.as_pool), clock=self.clock)
+        self.seats = Seats(self.pool.as_pool)
+        self.feed = Feed(self.pool.as_pool, self.seats, clock=self.clock)
 
     def watch(self, stack: ExitStack, name: str, board: str = "b", *, push: bool = True) -> Waiter:
         waiter = stack.enter_context(self.feed.watch(seat(name, board), push=push))
@@ -167,6 +168,23 @@ async def test_a_seat_whose_join_changed_is_left_all_the_same() -> None:
             stack.close()
             scene.feed.leave(changed)
             await scene.covers(J, uri("c"))
+
+
+async def test_a_journal_that_is_numbered_anew_is_another_one() -> None:
+    """RB-RPL-001: the same number under a new generation is not the same event. Other boards are not concerned."""
+    async with running() as scene:
+        with ExitStack() as stack:
+            here, there = scene.watch(stack, "a"), scene.watch(stack, "a", "b2")
+            scene.pool.write()
+            for generation, resynced in (("first", False), ("first", False), ("second", True), ("second", False)):
+                scene.pool.generation = generation
+                await scene.seats.keepalive(seat("c"))
+                assert here.is_foreign == resynced
+                with anyio.fail_after(PATIENCE):
+                    await scene.until(lambda: not here.is_due)
+                assert [page.resynced for page in here.take()] == [True] * resynced
+            assert here.seat.generation == "second"
+            assert not any(page.resynced for page in there.take())
 
 
 async def test_cues_reach_the_board_they_name() -> None:

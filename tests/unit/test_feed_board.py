@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -508,25 +507,6 @@ async def test_in_another_journal_everybody_goes_on_at_its_end() -> None:
         scene.write()
         await scene.settled()
         assert [scene.got(name) for name in "ab"] == [[4], [4]]
-
-
-async def test_a_journal_that_is_numbered_anew_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """RB-RPL-001: the same number under a new generation is not the same event."""
-    monkeypatch.setattr(module, "SWEEP", 0.004)
-    async with running() as scene:
-        scene.pool.write()
-        waiter = scene.waiters["a"] = Waiter(replace(seat("a"), generation="first"), push=True)
-        waiter.open(1)
-        scene.feed.add(waiter)
-        scene.pool.generation = "first"
-        await until(lambda: len(scene.pool.asked) > 2)
-        assert not waiter.has_arrived
-        scene.pool.generation = "second"
-        await until(lambda: waiter.has_arrived)
-        assert waiter.take()[0].resynced
-        joins = len(scene.pool.asked)
-        await until(lambda: len(scene.pool.asked) > joins + 3)
-        assert not waiter.has_arrived  # once
 
 
 def counted(scene: Scene) -> dict[str, int]:

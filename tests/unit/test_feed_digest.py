@@ -75,9 +75,9 @@ class Scene:
 
     def __init__(self) -> None:
         self.pool, self.now = Pool(), 100.0
-        seats = Seats(self.pool.as_pool)
-        self.feed = Feed(self.pool.as_pool, seats)
-        self.digest = DigestFeed(self.pool.as_pool, seats, lambda: self.feed, clock=lambda: self.now)
+        self.seats = Seats(self.pool.as_pool)
+        self.feed = Feed(self.pool.as_pool, self.seats)
+        self.digest = DigestFeed(self.pool.as_pool, self.seats, lambda: self.feed, clock=lambda: self.now)
         self.feed.reader = self.digest
 
     @contextmanager
@@ -233,6 +233,24 @@ async def test_another_journal_is_read_from_its_beginning() -> None:
             scene.cue()
             await scene.until(lambda: scene.seqs(place) == scene.seqs(bobs) == [1])
             assert "registry" in told.heard
+
+
+async def test_a_journal_that_is_numbered_anew_is_read_from_its_beginning() -> None:
+    """However long it is: where it goes on after our place is not where we were."""
+    async with running() as scene:
+        scene.pool.write()
+        scene.pool.generation = "first"
+        joined = await scene.seats.keepalive(seat("ann"))
+        with scene.follow("ann") as place:
+            await scene.caught_up(place)
+            scene.pool.rows.clear()
+            for _ in range(3):
+                scene.pool.write(kind="ticket_created")
+            scene.pool.generation = "second"
+            await scene.seats.keepalive(joined)
+            await scene.until(lambda: scene.seqs(place) == [1, 2, 3])
+            events = scene.digest.events({"b": place}, {"b": 0})
+            assert {event["kind"] for event in events} == {"ticket_created"}
 
 
 async def test_a_page_that_leads_nowhere_is_an_error_and_no_loop() -> None:

@@ -223,6 +223,23 @@ async def test_a_keepalive_brings_what_has_changed(seats: Seats, pool: ScriptedP
     assert await seats.join(ANN.request) == replace(ANN, claim_ttl_s=60, generation="g2")
 
 
+async def test_a_generation_is_the_boards_and_counts_for_every_seat_there(seats: Seats, pool: ScriptedPool) -> None:
+    told: list[str] = []
+    seats.on_renumbered = told.append
+    bob = replace(ANN.request, agent_name="bob")
+    pool.changes = {"generation_token": "g1"}
+    ann = await seats.join(ANN.request)
+    await seats.join(bob)
+    pool.changes = {"generation_token": "g2"}
+    await seats.keepalive(ann)
+    assert (seats.generation("b"), seats.generation("elsewhere"), told) == ("g2", None, ["b"])
+    assert (await seats.join(bob)).generation == "g2"
+    assert len(joins(pool)) == 3
+    seats.forget_all()  # another Central, which knows nothing of it
+    await seats.join(bob)
+    assert told == ["b"]
+
+
 async def test_rejoining_is_no_act_of_the_model(seats: Seats, pool: ScriptedPool) -> None:
     joined = await seats.join(ANN.request)
     pool.changes = {"generation_token": "g2"}

@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -75,8 +76,6 @@ class BoardFeed:
         self._pool = pool
         self._seats = seats
         self._doubts = Doubts(board, seats)
-        self._generation: str | None = None
-        """Central's token for the numbering of this board's journal; None for a board that has none."""
         self._work = anyio.Event()
         self._in_round = False
         self._called = False
@@ -131,7 +130,6 @@ class BoardFeed:
 
     def add(self, waiter: Waiter) -> None:
         """Feed this waiter from now on."""
-        self._numbered(waiter.seat.generation)
         self.waiters.append(waiter)
         self._by_seat.setdefault(waiter.seat.uri, []).append(waiter)
         self._work.set()
@@ -209,18 +207,9 @@ class BoardFeed:
         served = self._by_seat.get(seat.uri)
         try:
             with charged_to(served[0].account if served else None):
-                renewed = await self._seats.keepalive(seat)
+                await self._seats.keepalive(seat)
         except CentralError as error:
             log.info("board %s: keepalive join failed: %s", self.board, error)
-            return
-        self._numbered(renewed.generation)
-
-    def _numbered(self, generation: str | None) -> None:
-        """A join told how Central numbers the journal (central.md §6.5)."""
-        before, self._generation = self._generation, generation or self._generation
-        if before is not None and before != self._generation:
-            log.warning("board %s: Central numbers its journal anew", self.board)
-            self.replaced()
 
     async def _wait_for_work(self) -> None:
         """Until somebody may be due: by a cue, by what a wait did, or by the clock for those that are polled."""
@@ -341,6 +330,7 @@ class BoardFeed:
     def _jump(self, waiter: Waiter, head: int) -> None:
         """Go on at the end of the journal: what lies before it cannot be told from what was seen in another one."""
         waiter.is_foreign = False
+        waiter.seat = replace(waiter.seat, generation=self._seats.generation(self.board))
         self._doubts.missed(waiter.seat.agent_id)
         waiter.deliver(Page([], head, resynced=True))
         self._pool.windows.opened(LW_RESYNC, f"{waiter.seat.agent_name} on {self.board} goes on at {head}")

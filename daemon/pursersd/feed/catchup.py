@@ -7,7 +7,7 @@ from typing import Any
 from pursersd.central.pool import Pool
 from pursersd.errors import Overloaded, ProtocolRefused, ToolFailed, Unreachable
 from pursersd.lanes import Lanes
-from pursersd.seats.seat import Seat, Seats
+from pursersd.seats.seat import Seat, Seats, is_of_another_generation
 
 PAGE = {"limit": 500, "max_events": 500, "max_bytes": 750_000}
 """Page bounds of a catchup (bridge.md §2.1)."""
@@ -74,7 +74,8 @@ class Catchup:
 
         Central acknowledges the end of the page that it serves (central.md §6.1), so we ask for the one row before it.
         This is model activity (touch=true): the model has just been given these events. A Central that does not answer is
-        waited for: without the acknowledgement the seat would be given the same again.
+        waited for: without the acknowledgement the seat would be given the same again. In a journal that is numbered anew
+        the cursor means nothing, so there it is not moved.
         """
         if cursor <= 0:
             return
@@ -91,9 +92,14 @@ class Catchup:
 
     async def _acknowledge(self, seat: Seat, arguments: dict[str, Any]) -> None:
         # Reading is allowed to a seat that left, this is not: the caller would be given the same for ever.
-        await self._seats.seated(
-            seat, lambda seat: self._pool.read("board_catchup", arguments, generation=seat.generation)
-        )
+        try:
+            await self._seats.seated(
+                seat, lambda _: self._pool.read("board_catchup", arguments, generation=seat.generation)
+            )
+        except ToolFailed as error:
+            if not is_of_another_generation(error):
+                raise
+            log.info("%s on %s: the journal is another one now, nothing is acknowledged", seat.agent_name, seat.board)
 
     async def _page(self, seat: Seat, cursor: int | None, background: bool) -> dict[str, Any]:
         try:

@@ -136,6 +136,11 @@ class DigestFeed:
         for board in {place.seat.board for place in self._places.values()}:
             self._begin_again(board)
 
+    def journal_renumbered(self, board: str) -> None:
+        """See feed.JournalReader."""
+        if any(place.seat.board == board for place in self._places.values()):
+            self._begin_again(board)
+
     # --- what digests ask -------------------------------------------------------------------------------------------
 
     async def caught_up(self, places: Iterable[Place]) -> bool:

@@ -53,6 +53,9 @@ class JournalReader(Protocol):
     def journals_replaced(self) -> None:
         """Another Central answers: its journals are others."""
 
+    def journal_renumbered(self, board: str) -> None:
+        """Central numbers the board's journal anew: it is another one, too."""
+
 
 class Feed:
     """Waiters of one pool and the streams that wake them. `run()` owns every task of it."""
@@ -84,6 +87,7 @@ class Feed:
         self._tasks: TaskGroup | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
         pool.on_connect_refused = self._let_go
+        seats.on_renumbered = self._renumbered
 
     async def run(self) -> None:
         """Keep the streams and the board feeds until cancelled."""
@@ -217,6 +221,12 @@ class Feed:
         self._seats.observer.journal_cued(board)
         if self.reader is not None:
             self.reader.journal_cued(board)
+
+    def _renumbered(self, board: str) -> None:
+        if board in self.boards:
+            self.boards[board].replaced()
+        if self.reader is not None:
+            self.reader.journal_renumbered(board)
 
     def _board(self, name: str) -> BoardFeed:
         board = self.boards.get(name)

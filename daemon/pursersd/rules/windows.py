@@ -54,7 +54,7 @@ WINDOWS = {
             LW_RESYNC,
             "resyncs",
             "events between a caller's cursor and the end of a journal that was compacted, set back or replaced",
-            "The wait says resynced; open work and offers are shown again by the next wait.",
+            "The wait says resynced; open work and offers are looked at at once, and again by the next wait.",
         ),
         Window(
             LW_COMPACT,

@@ -21,7 +21,7 @@ from pursersd.seats.downgrade import Downgrades
 from pursersd.seats.holder import Holder, Identity
 from pursersd.seats.holdings import Holdings
 from pursersd.seats.kept import Kept
-from pursersd.seats.seat import Seats
+from pursersd.seats.seat import Seat, Seats, is_of_another_generation
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ class Leases:
         self.want: Callable[[frozenset[str]], None] = _nothing
         """Told the boards whose journal cues are wanted."""
         self._pool = pool
+        self._seats = seats
         self._sleep = sleep or SleepWatch()
         self._downgrades = Downgrades(self.kept, seats)
         seats.observer = self.kept
@@ -145,12 +146,15 @@ class Leases:
             "agent_name": identity.agent_name,
             "renewal_source": "keepalive",
         }
-        generation = identity.seat.generation if identity.seat else None
+        generation = self._seats.generation(key.board)
         try:
             with anyio.fail_after(_patience(lease.ttl_s)):
                 # Sent once: before it is sent again, it must be asked again who holds the ticket.
                 answer = await self._pool.call("lease_renew", arguments, generation=generation)
         except ToolFailed as error:
+            if identity.seat is not None and is_of_another_generation(error):
+                await self._join(lease, identity.seat)
+                return
             again = await self._ask([lease])
             if again is not None:
                 self._lost(lease, rules.standing(lease, again.tickets.get(key.ticket_id)), str(error))
@@ -158,6 +162,18 @@ class Leases:
             self._missed(lease, error)
         else:
             self.kept.renewed(key, answer)
+
+    async def _join(self, lease: Lease, seat: Seat) -> None:
+        """Learn the board's generation by a join, which renews what the seat holds; then the lease is tried again."""
+        try:
+            with anyio.fail_after(_patience(lease.ttl_s)):
+                await self._seats.keepalive(seat)
+        except (CentralError, TimeoutError) as error:
+            self._missed(lease, error)
+            return
+        current = self.kept.leases.get(lease.key)
+        if current is not None and rules.is_due(current, self.kept.clock()):  # the join did not tell of it
+            self.kept.put(lease.key, rules.unanswered(current, self.kept.clock()))
 
     def _missed(self, lease: Lease, error: Exception) -> None:
         """A question or a renewal came to nothing. If the tool refuses to say who holds it, the board is not ours any more."""

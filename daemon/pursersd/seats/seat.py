@@ -118,6 +118,10 @@ class Seats:
         """By board and agent name."""
         self._joining: set[anyio.CancelScope] = set()
         """The joins in progress."""
+        self._generations: dict[str, str] = {}
+        """By board: Central's token for the numbering of its journal, as the newest join was told (central.md §6.5)."""
+        self.on_renumbered: Callable[[str], None] = _nobody
+        """Called with a board whose journal Central numbers anew."""
 
     async def join(self, request: SeatRequest, user: str = "", *, source: Source = "model") -> Seat:
         """The seat, joined by the first who asks and shared by the rest; `user` keeps it until `leave`.
@@ -166,7 +170,7 @@ class Seats:
     async def withdraw(self, seat: Seat) -> None:
         """Take back an introduction. Raises CentralError if that does not succeed."""
         arguments = {"board_id": seat.board, "agent_name": seat.agent_name, "target_agent_id": seat.agent_id}
-        await self._pool.call("agent_retire", arguments)
+        await self._pool.call("agent_retire", arguments, generation=seat.generation)
 
     async def keepalive(self, seat: Seat) -> Seat:
         """Join again without claiming model activity, and return the seat as it is then.
@@ -215,8 +219,16 @@ class Seats:
         """That of some seats whose last join is furthest back."""
         return min(seats, key=lambda seat: member.joined_at if (member := self._member(seat)) else 0.0)
 
+    def generation(self, board: str) -> str | None:
+        """What a call that changes something on the board must name; None for a board that has no generations.
+
+        It is the board's and not a seat's: whoever joins is told the newest one, and it counts for all.
+        """
+        return self._generations.get(board)
+
     def forget_all(self) -> None:
         """Another Central answers: nobody has joined it."""
+        self._generations.clear()
         for member in self._members.values():
             member.seat, member.sure_up_to = None, 0
 
@@ -282,6 +294,16 @@ class Seats:
             member.seat = seat
         return member.seat
 
+    def _numbered(self, board: str, generation: str) -> None:
+        """A join was told how Central numbers the board's journal."""
+        before, self._generations[board] = self._generations.get(board), generation
+        for member in self._members.values():
+            if member.seat is not None and member.seat.board == board:
+                member.seat = replace(member.seat, generation=generation)
+        if before not in (None, generation):
+            log.warning("board %s: Central numbers its journal anew", board)
+            self.on_renumbered(board)
+
     async def _send(self, request: SeatRequest, source: Source, *, background: bool, careful: bool) -> tuple[Seat, int]:
         """The seat, and where the journal says that it is back after it had left; 0 if it had not."""
         answer = None
@@ -295,7 +317,13 @@ class Seats:
         back_since = event.get("seq") if isinstance(event, dict) else None
         seat = _seat(request, answer)
         self.observer.joined(seat.board, answer)
+        if seat.generation is not None:
+            self._numbered(seat.board, seat.generation)
         return seat, back_since if isinstance(back_since, int) else 0
+
+
+def _nobody(_: str) -> None:
+    """Nobody to tell."""
 
 
 def _arguments(request: SeatRequest, source: Source, *, takeover: bool = True) -> dict[str, Any]:
@@ -346,6 +374,10 @@ def _seat(request: SeatRequest, answer: dict[str, Any]) -> Seat:
 
 def needs_rejoin(error: BaseException) -> bool:
     """Whether Central says that the seat must join before it can go on (central.md §2.4)."""
-    return isinstance(error, ToolFailed) and (
-        any(text in str(error) for text in _INACTIVE) or str(error).startswith(_STALE_GENERATION)
-    )
+    inactive = isinstance(error, ToolFailed) and any(text in str(error) for text in _INACTIVE)
+    return inactive or is_of_another_generation(error)
+
+
+def is_of_another_generation(error: BaseException) -> bool:
+    """Whether Central says that the call named another generation of the board than the present one, or none."""
+    return isinstance(error, ToolFailed) and str(error).startswith(_STALE_GENERATION)

@@ -183,13 +183,15 @@ class Watch:
     async def _take(self) -> None:
         """Judge what arrived, board by board in the order of the call."""
         for board in [board for board in self.boards if board.has_arrived]:
+            losses = len(board.warnings)
             try:
                 events = await board.take()
             except PursersError as error:
                 self._lose(board, error)
                 continue
             self._note(board, events, "journal" if board.is_polled else None)
-            if board.scans_again and not events:
+            has_lost_its_place = len(board.warnings) > losses  # what came meanwhile, only its open work tells
+            if (board.scans_again or has_lost_its_place) and not events:
                 await self._look(board)
 
     async def _scan(self) -> None:
