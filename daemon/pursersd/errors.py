@@ -84,9 +84,16 @@ class CentralError(PursersError):
 
 
 class Unreachable(CentralError):
-    """No answer from Central: refused, reset, timed out or not speaking HTTP. Worth another try."""
+    """No answer from Central: refused, reset, timed out or not speaking HTTP. Worth another try.
+
+    `silent`: nothing came at all, so that the next one that asks has to wait as long.
+    """
 
     code = "unreachable"
+
+    def __init__(self, message: str, *, sent: bool = True, silent: bool = False) -> None:
+        super().__init__(message, sent=sent)
+        self.silent = silent
 
 
 class Unauthenticated(CentralError):

@@ -8,9 +8,13 @@ import pytest
 from anyio import to_thread
 
 from central.feeding import PATIENCE, eventually
-from central.waiting import blocking, make, tickets, waiting
+from central.waiting import Waiting, blocking, make, tickets, waiting
 from pursersd.central import client as client_module
+from pursersd.central import pool as pool_module
+from pursersd.central import reach as reach_module
 from pursersd.central import streams
+from pursersd.central.pool import CALLS, Pool
+from pursersd.central.turns import on_behalf_of
 from pursersd.errors import ToolFailed, Unauthenticated, Unreachable
 from pursersd.feed import board as board_module
 from pursersd.waits import engine
@@ -244,3 +248,58 @@ async def test_a_silent_stream_counts_as_lost(
             assert not results
             await to_thread.run_sync(proxy.blackhole, False)
         assert tickets(results[0]) == [ticket]
+
+
+async def test_many_calls_to_a_silent_central_fail_together_and_nobody_else_notices(
+    central: Central, proxy: Proxy, board: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A black hole: one after the other they would wait for hours, and the calls of others behind them."""
+    monkeypatch.setattr(client_module, "SILENCE", 1.0)
+    monkeypatch.setattr(pool_module, "SILENT_PATIENCE", 0.3)
+    monkeypatch.setattr(reach_module, "LAST_RETRY", 0.2)
+    failures: list[Unreachable] = []
+
+    async def ask(ours: Pool, party: str) -> None:
+        with on_behalf_of(party):
+            try:
+                await ours.read("board_list", {})
+            except Unreachable as error:
+                failures.append(error)
+
+    async def ask_until(ours: Pool, cancelled: anyio.CancelScope) -> None:
+        with cancelled:
+            await ask(ours, "gives up")
+
+    async with (
+        waiting(proxy.url, central.worker("ann", board), board) as ann,
+        waiting(central.url, central.worker("bob", board), board, "bob") as bob,
+    ):
+        head = await ann.caught_up()
+        ours = ann.central.pool
+        async with blocking(ann, head, timeout_s=60) as results, blocking(bob, head) as others:
+            await to_thread.run_sync(proxy.blackhole)
+            before = proxy.mark()
+            cancelled = anyio.CancelScope()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask_until, ours, cancelled)
+                for number in range(120):
+                    tasks.start_soon(ask, ours, "few" if number % 40 == 0 else "many")
+                await eventually(lambda: ours.counters.in_flight == CALLS)
+                await bob.caught_up()  # through another pool
+                cancelled.cancel()
+            assert len(failures) == 120  # whoever gave up got nothing
+            assert {error.silent for error in failures} == {True}
+            assert ours.counters.in_flight == 0
+            assert state_of(ann) == "unreachable"
+            ticket = await make(central, board, "nobody hears of it")
+            assert not results
+            await to_thread.run_sync(proxy.blackhole, False)
+            await eventually(lambda: results and others)
+            assert proxy.count("board_list", before) <= CALLS + 1  # the rest was not sent
+            await ask(ours, "many")
+        assert len(failures) == 120
+        assert tickets(results[0]) == tickets(others[0]) == [ticket]
+
+
+def state_of(ann: Waiting) -> str:
+    return ann.central.status().state

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.anyio
 
 REFUSED = Unreachable("connection refused", sent=False)
 CUT = Unreachable("the connection was lost")
+SILENT = Unreachable("nothing came", silent=True)
 
 
 @pytest.fixture
@@ -49,6 +50,8 @@ class Client:
         self.go.set()
         self.boards = ["b"]
         self.answering: str | None = None
+        self.probe = anyio.Event()
+        self.probe.set()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, generation: str | None = None) -> dict[str, Any]:
         self.asked.append(tool)
@@ -61,6 +64,10 @@ class Client:
         if self.errors:
             raise self.errors.pop(0)
         return {"boards": [{"board_id": board} for board in self.boards], "generation": generation}
+
+    async def ask(self) -> None:
+        self.asked.append("probe")
+        await self.probe.wait()
 
     async def instance(self) -> str | None:
         self.asked.append("who is there")
@@ -112,6 +119,48 @@ async def test_reads_in_the_background_leave_room_for_calls(pool: Pool, client: 
     assert pool.counters.in_flight == 0
     assert pool.counters.by_tool == {"board_catchup": 10, "ticket_create": 10}
     assert pool.counters.requests == 20
+
+
+async def test_what_waits_for_a_central_that_fell_silent_fails_together_and_was_not_sent(
+    pool: Pool, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other they would each wait for as long as the first one did, two at a time."""
+    monkeypatch.setattr(module, "SILENT_PATIENCE", 0.05)
+    client.go, client.probe = anyio.Event(), anyio.Event()
+    failures: list[CentralError] = []
+
+    async def call() -> None:
+        with on_behalf_of("many"), pytest.raises(Unreachable) as caught:
+            await pool.call("ticket_question_ask", {})
+        failures.append(caught.value)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(50):
+            tasks.start_soon(call)
+        await anyio.wait_all_tasks_blocked()
+        client.errors = [SILENT, SILENT]
+        client.go.set()
+    assert client.asked.count("ticket_question_ask") == SHARE
+    assert [error.sent for error in failures] == [True] * SHARE + [False] * (50 - SHARE)
+    assert client.asked.count("probe") >= 1
+    client.probe.set()
+    assert await pool.call("board_list", {})  # the probe is answered meanwhile
+    assert not pool.reach.is_silent
+
+
+async def test_a_call_that_is_cancelled_while_central_is_silent_leaves_its_place(pool: Pool, client: Client) -> None:
+    client.probe = anyio.Event()
+    pool.reach.lost(SILENT)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(pool.read, "board_list", {})
+        await anyio.wait_all_tasks_blocked()
+        assert client.asked == ["probe"]
+        tasks.cancel_scope.cancel()
+    client.probe.set()
+    with anyio.fail_after(30):
+        await pool.read("board_list", {})
+        await pool.aclose()
 
 
 async def test_a_conversation_with_two_hundred_calls_does_not_hold_up_another(pool: Pool, client: Client) -> None:

@@ -140,3 +140,37 @@ async def test_when_the_one_who_asks_is_cancelled_another_one_does() -> None:
                 first.cancel()
         scene.go.set()
     assert scene.probes == 2
+
+
+async def test_it_is_silent_as_long_as_the_newest_that_is_known_is_that_nothing_comes() -> None:
+    scene = Scene()
+    silent = Unreachable("nothing came", silent=True)
+    for error, expected in (
+        (CUT, False),
+        (silent, True),
+        (CUT, False),
+        (silent, True),
+        (Overloaded("HTTP 503"), False),
+    ):
+        scene.reach.lost(error)
+        assert scene.reach.is_silent == expected
+    scene.reach.lost(silent)
+    scene.reach.doubt()
+    assert not scene.reach.is_silent  # the machine has slept: all may have changed
+    scene.reach.lost(silent)
+    scene.reach.answered()
+    assert (scene.reach.is_silent, scene.reach.is_up) == (False, True)
+
+
+async def test_a_probe_that_is_not_answered_tells_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.001)
+    scene = Scene()
+    scene.go = anyio.Event()
+    scene.reach.lost(CUT)
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(scene.reach.back)
+            while not scene.reach.is_silent:
+                await anyio.sleep(0.001)
+            scene.go.set()
+    assert not scene.reach.is_silent

@@ -24,6 +24,7 @@ from pursersd.rules.resend import PATIENCE, TOOLS, Resend, Step, first_step, nex
 
 READ, WAIT, KEYED, VERIFY, MUTATING = Resend
 REFUSED = Unreachable("refused", sent=False)
+KEPT_BACK = Unreachable("nothing came", sent=False, silent=True)
 LOST = Unreachable("lost")
 GARBLED = ProtocolRefused("<html>", is_answer=False)
 ANSWER = ToolFailed("t", "no")
@@ -107,6 +108,13 @@ def test_a_call_that_comes_again(kind: Resend, before: bool, step: Step) -> None
         (KEYED, REFUSED, 3, False, Step.FAIL),
         (VERIFY, LOST, 3, False, Step.UNKNOWN),
         (VERIFY, REFUSED, 3, False, Step.FAIL),
+        # kept back from a silent Central, after a patient probe
+        (READ, KEPT_BACK, 1, False, Step.FAIL),
+        (KEYED, KEPT_BACK, 1, False, Step.FAIL),
+        (KEYED, KEPT_BACK, 2, True, Step.UNKNOWN),
+        (VERIFY, KEPT_BACK, 1, False, Step.FAIL),
+        (VERIFY, KEPT_BACK, 1, True, Step.UNKNOWN),
+        (MUTATING, KEPT_BACK, 1, False, Step.FAIL),
         # an answer
         *((kind, ANSWER, 1, False, Step.FAIL) for kind in Resend),
         (READ, ANSWER, 2, True, Step.FAIL),
@@ -120,7 +128,7 @@ def test_a_sending_that_failed(kind: Resend, error: CentralError, attempt: int, 
     assert next_step(kind, error, attempt=attempt, sent_before=before) is step
 
 
-ERRORS = st.sampled_from([REFUSED, LOST, ANSWER, Overloaded("503"), GARBLED, Unauthenticated("401")])
+ERRORS = st.sampled_from([REFUSED, LOST, KEPT_BACK, ANSWER, Overloaded("503"), GARBLED, Unauthenticated("401")])
 
 
 @given(st.sampled_from(Resend), ERRORS, st.integers(1, 5), st.booleans())

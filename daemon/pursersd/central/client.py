@@ -200,6 +200,7 @@ class CentralClient:
             raise Unreachable(
                 f"Central is unreachable at {self.url}: {_text(error)}. Start it, or correct ONBOARD_CENTRAL_URL.",
                 sent=False,
+                silent=isinstance(error, httpx2.ConnectTimeout),
             ) from error
         except httpx2.PoolTimeout as error:
             # Nothing was refused: a Central that is only slow must not cost us the streams.
@@ -209,6 +210,11 @@ class CentralClient:
         except httpx2.DecodingError as error:
             raise ProtocolRefused(f"Central's answer cannot be decoded: {_text(error)}", is_answer=False) from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
+            if isinstance(error, httpx2.TimeoutException):
+                raise Unreachable(
+                    f"Central at {self.url} has said nothing for {SILENCE:.0f} s. It may hang, or the way to it be cut.",
+                    silent=True,
+                ) from error
             raise Unreachable(f"The connection to Central at {self.url} was lost: {_text(error)}") from error
         finally:
             self._users[http] -= 1

@@ -41,6 +41,9 @@ CALLS = 4
 SHARE = 2
 """How many of them may be one conversation's, or the feed's reads and keepalive."""
 
+SILENT_PATIENCE = 5.0
+"""Seconds that a call waits for a Central that has fallen silent, before it fails without having been sent."""
+
 CLOSE_PATIENCE = 5.0
 """Seconds that calls in flight have to end when the pool is closed."""
 
@@ -235,12 +238,29 @@ class Pool:
     async def _send(
         self, tool: str, arguments: Mapping[str, Any], generation: str | None, party: str | None
     ) -> dict[str, Any]:
-        if self._closing:
-            raise _replaced()
-        async with self._turns.turn(party):
-            if self._closed:  # its turn came too late
-                raise _replaced()
-            return await self._ask(tool, arguments, generation)
+        while not self._closing:
+            await self._heard()
+            async with self._turns.turn(party):
+                if self._closed:  # its turn came too late
+                    break
+                if not self.reach.is_silent:  # it may have fallen silent meanwhile
+                    return await self._ask(tool, arguments, generation)
+        raise _replaced()
+
+    async def _heard(self) -> None:
+        """Return unless Central is silent: whoever asked it now would wait for all of SILENCE, one after the other, and keep
+        the places of others meanwhile. One probe asks for all of them. Raises Unreachable after SILENT_PATIENCE."""
+        if not self.reach.is_silent:
+            return
+        with anyio.move_on_after(SILENT_PATIENCE):
+            await self.reach.back()
+        if self.reach.is_silent:
+            raise Unreachable(
+                f"Central at {self.key.url} says nothing: it hangs, or the way to it is cut. Call again when "
+                "`pursersctl status` says that it is ready.",
+                sent=False,
+                silent=True,
+            )
 
     async def _ask(self, tool: str, arguments: Mapping[str, Any], generation: str | None) -> dict[str, Any]:
         self.counters.requests += 1

@@ -34,6 +34,7 @@ class Reach:
         self._probe = probe
         self._clock = clock
         self._is_up = True
+        self._is_silent = False
         self._answered_at = clock()
         self._changed = anyio.Event()
         self._asking = anyio.Lock()
@@ -49,6 +50,11 @@ class Reach:
         return self._is_up
 
     @property
+    def is_silent(self) -> bool:
+        """Whether the newest that is known is that nothing comes from it: whoever asks now may wait for long."""
+        return self._is_silent
+
+    @property
     def quiet_s(self) -> float:
         """Seconds since Central answered anything."""
         return self._clock() - self._answered_at
@@ -56,6 +62,7 @@ class Reach:
     def answered(self) -> None:
         """A request was answered."""
         self._answered_at = self._clock()
+        self._is_silent = False
         if not self._is_up:
             self._is_up = True
             self._changed.set()
@@ -66,9 +73,11 @@ class Reach:
             return
         self._hint_s = min(error.retry_after_s or 0.0, LONGEST_HINT) if isinstance(error, Overloaded) else 0.0
         self.doubt()
+        self._is_silent = isinstance(error, Unreachable) and error.silent
 
     def doubt(self) -> None:
         """It must answer once before anybody goes on, for all may have changed: the machine has slept."""
+        self._is_silent = False
         if self._is_up:
             self._is_up = False
             self.losses += 1
@@ -95,6 +104,7 @@ class Reach:
                 await self._probe()
         except TimeoutError:
             log.debug("a probe was not answered in %.0f s", PATIENCE)
+            self._is_silent = True
         except (Unreachable, Overloaded) as error:
             self.lost(error)
         except CentralError:

@@ -164,6 +164,11 @@ def is_loss(error: CentralError) -> bool:
     return isinstance(error, Unreachable | Overloaded) or (isinstance(error, ProtocolRefused) and not error.is_answer)
 
 
+def has_been_waited_for(error: CentralError) -> bool:
+    """Whether the call was kept back from a silent Central, for as long as its probe may take: there is nothing to try."""
+    return isinstance(error, Unreachable) and error.silent and not error.sent
+
+
 def next_step(resend: Resend, error: CentralError, *, attempt: int, sent_before: bool) -> Step:
     """What to do after sending number `attempt` (from 1) failed.
 
@@ -176,7 +181,7 @@ def next_step(resend: Resend, error: CentralError, *, attempt: int, sent_before:
     may_have_run = sent_before or error.sent
     if may_have_run and resend is Resend.MUTATING:
         return Step.UNKNOWN
-    if attempt < PATIENCE[resend].attempts:
+    if attempt < PATIENCE[resend].attempts and not has_been_waited_for(error):
         return Step.LOOK if may_have_run and resend is Resend.VERIFY else Step.SEND
     changes = resend not in (Resend.READ, Resend.WAIT)
     return Step.UNKNOWN if may_have_run and changes else Step.FAIL
