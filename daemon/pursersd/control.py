@@ -22,7 +22,7 @@ from pursersd.descriptors import Descriptors
 from pursersd.errors import PursersError
 from pursersd.events import now
 from pursersd.feed.centrals import Centrals
-from pursersd.health import Machine, warnings
+from pursersd.health import Machine, Since, warnings
 from pursersd.installed import installed
 from pursersd.local.board import LocalBoard
 from pursersd.metrics import exposition
@@ -82,6 +82,7 @@ class Control:
         self._reload = reload
         self._local = local
         self._started = time.monotonic()
+        self._since = Since()
 
     async def serve(
         self,
@@ -248,7 +249,8 @@ class Control:
         """What an operator should know at this moment."""
         centrals, rows = [central.status() for central in self._centrals.all()], self._conversations.rows()
         local = own_health.of_local_board(self._local.status())
-        return [*self._of_ourselves(rows), *local, *warnings(centrals, rows, self._stats.rows(), self._machine())]
+        found = [*self._of_ourselves(rows), *local, *warnings(centrals, rows, self._stats.rows(), self._machine())]
+        return self._since.told(found)
 
     def _machine(self) -> Machine:
         trouble = logs.trouble()

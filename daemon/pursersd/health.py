@@ -3,8 +3,12 @@
 This is the one place that decides: `status`, `ps` and the log show what it says. docs/reliability.md lists the codes.
 """
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from pursersd.api import POLL_WANTED, CentralStatus, SeatRow, StatsFile, Warning
 
@@ -55,8 +59,38 @@ def changes(before: Sequence[Warning], now: Sequence[Warning]) -> tuple[list[War
     return [w for w in now if _identity(w) not in known], [w for w in before if _identity(w) not in present]
 
 
-def _identity(warning: Warning) -> tuple[str, str]:
-    return warning.code, warning.text.partition(": ")[0]
+_Identity = tuple[str, str]
+
+
+class Since:
+    """Since when those warnings are there whose cause does not tell it: since it was seen first. The daemon looks all the
+    time (app.HEALTH_LOOK), so that is hardly later than it began."""
+
+    CODES = frozenset({"configuration_wrong", "settings_wrong", "board_polled", "seat_shared"})
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began: dict[_Identity, float] = {}
+
+    def told(self, present: Sequence[Warning]) -> list[Warning]:
+        """All that there are at this moment, with the time for which they have been there."""
+        now = self._clock()
+        known = self._began
+        self._began = {(key := _identity(w)): known.get(key, now) for w in present if w.code in self.CODES}
+        return [
+            msgspec.structs.replace(w, since_s=round(now - self._began[_identity(w)], 3)) if w.code in self.CODES else w
+            for w in present
+        ]
+
+
+_ONE_OF_SEVERAL = frozenset({"configuration_wrong", "settings_wrong"})
+"""What the text says after the colon is what they are about, and no detail."""
+
+
+def _identity(warning: Warning) -> _Identity:
+    about, _, detail = warning.text.partition(": ")
+    without_count = re.sub(r"^\d+( of \d+)?", "", about)
+    return warning.code, f"{without_count}: {detail}" if warning.code in _ONE_OF_SEVERAL else without_count
 
 
 def _of_centrals(centrals: Sequence[CentralStatus]) -> list[Warning]:

@@ -9,7 +9,7 @@ import pytest
 
 from pursersd import health, own_health
 from pursersd.api import CentralStatus, SeatRow, StatsFile
-from pursersd.health import Machine, changes, warnings
+from pursersd.health import Machine, Since, changes, warnings
 
 State = Literal["connecting", "ready", "unreachable", "refused"]
 
@@ -60,7 +60,7 @@ def test_every_code_is_in_the_documentation() -> None:
     codes = re.findall(r'code="([a-z_]+)"', "".join(sources))
     text = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `([a-z_]+)` \|", text.partition("## Warnings")[2].partition("\n## ")[0], re.MULTILINE)
-    assert set(codes) <= set(listed)
+    assert set(codes) == set(listed)
     assert len(listed) == len(set(listed))
 
 
@@ -177,3 +177,38 @@ def test_what_begins_and_what_ends() -> None:
     assert [w.code for w in begun] == ["settings_wrong"]  # an unreachable Central stays the same one
     assert [w.code for w in ended] == ["seat_shared"]
     assert changes(later, later) == ([], [])
+
+
+def test_each_problem_of_several_begins_and_ends_for_itself() -> None:
+    one, both = [row(problem="no token")], [row(problem="no token"), row(problem="no board")]
+    begun, ended = changes(warnings([], one), warnings([], both))
+    assert [w.text for w in begun] == ["A conversation cannot work: no board"]
+    assert ended == []
+    settings = own_health.of_configuration(["line 1: what?"]), own_health.of_configuration(["line 2: what?"])
+    assert [len(found) for found in changes(*settings)] == [1, 1]
+
+
+def test_a_count_that_changes_is_the_same_warning() -> None:
+    for count in (2, 3):
+        skew = own_health.of_shims("1", [*[row(shim_version="2")] * count, row(shim_version="1")])
+        assert changes(own_health.of_shims("1", [row(shim_version="2")]), skew) == ([], [])
+        assert changes(warnings([], [row(shared_by=2)]), warnings([], [row(shared_by=count)])) == ([], [])
+
+
+def test_since_when_is_told_although_nobody_noted_it() -> None:
+    clock = iter([10.0, 12.0, 15.0, 16.0, 17.0])
+    since = Since(lambda: next(clock))
+    polled = warnings([], [row(delivery="poll", poll_reason="no stream left", since_s=99.0)])
+    wrong = own_health.of_configuration(["line 1: what?"])
+    away = warnings([central("unreachable", "refused", trouble_s=7.0)], [])
+    times = [
+        [(w.code, w.since_s) for w in since.told(present)]
+        for present in (polled, [*polled, *wrong], [*away, *wrong], [], wrong)
+    ]
+    assert times == [
+        [("board_polled", 0.0)],
+        [("board_polled", 2.0), ("configuration_wrong", 0.0)],
+        [("central_unreachable", 7.0), ("configuration_wrong", 3.0)],
+        [],
+        [("configuration_wrong", 0.0)],
+    ]
