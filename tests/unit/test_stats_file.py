@@ -88,6 +88,25 @@ def test_a_damaged_file_is_moved_aside(path: Path, damage: bytes, caplog: pytest
     assert str(aside) in caplog.text
 
 
+def test_what_was_moved_aside_stays_when_it_happens_again(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    for damage in (b"one", b"two", b"three"):
+        path.write_bytes(damage)
+        write(str(path), calls(), NOW)
+    kept = {file.name: file.read_bytes() for file in path.parent.glob("*.damaged*")}
+    name = f"{path.name}.damaged"
+    assert kept == {name: b"one", f"{name}-2": b"two", f"{name}-3": b"three"}
+
+
+def test_a_file_of_a_newer_version_is_left_as_it_is(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    newer = b'{"days":{},"schema_version":5,"something":{"new":1}}'
+    path.write_bytes(newer)
+    with pytest.raises(Unwritten, match="schema 5"):
+        write(str(path), calls(), NOW)
+    assert path.read_bytes() == newer
+
+
 def test_a_file_too_large_is_moved_aside(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stats_file, "READ_LIMIT", 100)
     path.parent.mkdir(parents=True)

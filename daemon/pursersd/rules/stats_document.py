@@ -131,7 +131,8 @@ def seat_key(board: str, agent: str) -> str:
 
 
 def read(text: bytes) -> Document:
-    """The document in a file of any schema: the maps that we know, and of these the entries that can be understood.
+    """The document in a file of any schema: the maps that we know, and of these the entries that can be understood. Its
+    schema is ours if it was older.
 
     Raises Damaged for what is no JSON object.
     """
@@ -141,8 +142,9 @@ def read(text: bytes) -> Document:
         raise Damaged(str(error)) from error
     if not isinstance(found, dict):
         raise Damaged("it is not a JSON object")
-    days = found.get("days")
+    days, schema = found.get("days"), found.get("schema_version")
     return Document(
+        schema_version=max(schema, SCHEMA) if isinstance(schema, int) else SCHEMA,
         days={
             day: Day(_entries(value.get("seats"), SeatCalls))
             for day, value in (days.items() if isinstance(days, dict) else ())

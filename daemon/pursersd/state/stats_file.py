@@ -10,7 +10,7 @@ from datetime import datetime
 
 from pursersd import files
 from pursersd.rules.stats import Changes, add, trim
-from pursersd.rules.stats_document import Damaged, Document, read, text
+from pursersd.rules.stats_document import SCHEMA, Damaged, Document, read, text
 from pursersd.state.lock import held
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,8 @@ class Unwritten(Exception):
 def write(path: str, changes: Changes, now: datetime) -> None:
     """Add `changes` to the file at `path`, under its lock; it is whole at any time. Makes the folder if there is none.
 
-    A file that cannot be understood is moved aside. Raises Unwritten, and then the file is as it was.
+    A file that cannot be understood is moved aside. Raises Unwritten, also for one of a newer version, and then the file is
+    as it was.
     """
     try:
         path = os.path.realpath(path)  # of a link the file behind it is replaced, as the bridge does
@@ -48,7 +49,7 @@ def write(path: str, changes: Changes, now: datetime) -> None:
 def _read(path: str) -> Document:
     """What the file holds; nothing if there is none, or none that can be understood: that one is moved aside."""
     try:
-        return read(files.read(path, READ_LIMIT))
+        document = read(files.read(path, READ_LIMIT))
     except FileNotFoundError:
         return Document()
     except Damaged as error:
@@ -57,7 +58,12 @@ def _read(path: str) -> Document:
         if error.errno != errno.EFBIG:
             raise
         why = str(error.strerror)
-    aside = path + ".damaged"
-    os.replace(path, aside)
+    else:
+        if document.schema_version > SCHEMA:  # what it has and we do not know would be gone
+            raise Unwritten(
+                f"a newer version wrote it (schema {document.schema_version}): update pursersd, or move it away"
+            )
+        return document
+    aside = files.move_aside(path)
     log.warning("%s is damaged (%s): a new one is begun, the old one lies in %s", path, why, aside)
     return Document()
