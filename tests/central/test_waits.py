@@ -146,6 +146,21 @@ async def test_a_history_without_a_cursor_is_compacted(central: Central, board: 
         assert "compacted" not in await ann.wait(result["new_seq"] - 1)
 
 
+async def test_what_a_compacted_history_left_out_is_counted(central: Central, board: str) -> None:
+    """LW-COMPACT: of two events of a ticket that both concern the caller it gets the newer one."""
+    async with waiting(central.url, central.worker("ann", board), board) as ann:
+        ticket = await make(central, board, "given back")
+        bob = central.worker("bob", board)
+        central.call(bob, "board_join", board_id=board, agent_name="bob")
+        for tool in ("ticket_claim", "ticket_unclaim"):
+            central.call(bob, tool, board_id=board, agent_name="bob", ticket_id=ticket)
+        result = await ann.wait()
+        assert (tickets(result), result["compacted"]) == ([ticket], True)
+        assert result["event_counts"] == {"ticket_created": 1, "ticket_status_changed": 1}
+        counted = {window.counter: window.count for window in ann.central.pool.windows.snapshot() if window.count}
+        assert counted == {"events_compacted": 1}
+
+
 # --- open work --------------------------------------------------------------------------------------------------------
 
 

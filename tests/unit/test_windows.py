@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import pursersd
 from pursersd.rules.windows import LW_RESYNC, WINDOWS, resync_warning
 from pursersd.windows import Windows
 
@@ -29,6 +30,12 @@ def test_it_is_in_the_documentation() -> None:
     text = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (LW-[A-Z]+) \| `([a-z_]+)` \|", text, re.MULTILINE)
     assert listed == [(window.name, window.counter) for window in WINDOWS.values()]
+
+
+def test_each_is_opened_somewhere() -> None:
+    sources = (file.read_text(encoding="utf-8") for file in Path(pursersd.__path__[0]).rglob("*.py"))
+    opened = re.findall(r"\bopened\(\s*LW_([A-Z]+)", "".join(sources))
+    assert {f"LW-{name}" for name in opened} == WINDOWS.keys()
 
 
 def test_names_and_counters_are_their_own() -> None:
