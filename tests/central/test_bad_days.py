@@ -45,6 +45,10 @@ def windows(ann: Waiting) -> dict[str, int]:
     return {window.name: window.count for window in ann.central.pool.windows.snapshot() if window.count}
 
 
+def codes(result: dict[str, Any]) -> list[str]:
+    return [warning.get("window", warning["code"]) for warning in result.get("warnings", ())]
+
+
 @contextmanager
 def right_again(fault: str) -> Iterator[None]:
     """Says how long the block took: from the end of a fault to the event in the model's hands."""
@@ -302,6 +306,27 @@ async def test_another_central_at_the_same_address(own: Central, alpha: str) -> 
         assert result["resynced"]
         assert [warning["window"] for warning in result["warnings"]] == ["LW-RESYNC"]
         assert "LW-RESYNC" in result["warnings"][0]["message"]
+
+
+async def test_another_central_while_nobody_waited(own: Central, alpha: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stream told that it went away: whoever waits again is told, however many come before it, and once."""
+    monkeypatch.setattr(feed_module, "LINGER", 0.0)
+    async with waiting(own.url, own.worker("ann", alpha), alpha) as ann:
+        bob = Waiting(ann.central, alpha, "bob")
+        head = await ann.caught_up()
+        async with blocking(ann, head) as results, blocking(bob, head):
+            await make(own, alpha, "on the first one")
+        await eventually(lambda: not ann.central.feed.journals.is_open)
+        await to_thread.run_sync(replace, own)
+        await make(own, alpha, "on the other one, before the waits")
+        assert not (await Waiting(ann.central, alpha, "new").wait(timeout_s=1))["resynced"]
+        for late in (ann, bob):
+            result = await late.wait(results[0]["new_seq"], 1)
+            assert (result["resynced"], codes(result)) == (True, ["LW-RESYNC"])
+            assert result["new_seq"] == own.head(alpha)
+            assert not (await late.wait(result["new_seq"], 1))["resynced"]
+        assert (windows(ann)["LW-RESYNC"], state(ann)) == (2, "ready")
+        assert ann.central.status().replaced_s is not None
 
 
 async def test_another_central_than_the_expected_one(own: Central, alpha: str) -> None:

@@ -155,7 +155,7 @@ async def test_a_journal_that_is_numbered_anew_while_a_wait_blocks(
 
 
 async def test_a_new_generation_is_told_to_each_wait_once_whoever_hears_of_it(central: Central, fenced: str) -> None:
-    """Two seats; the second one has joined before and hears of it by the first one's join."""
+    """Two seats; the second one waited before, and not when it changed: it is told, too, when it waits again."""
     async with waiting(central.url, central.mint("ann", WORKER_SCOPE, fenced), fenced) as ann:
         bob = Waiting(ann.central, fenced, "bob")
         head = await bob.caught_up()
@@ -168,9 +168,11 @@ async def test_a_new_generation_is_told_to_each_wait_once_whoever_hears_of_it(ce
                 await eventually(lambda: ann.is_blocking and bob.is_blocking)
                 assert not results
                 ticket = await to_thread.run_sync(make_there, central, fenced, "for both")
-            assert (tickets(others[0]), others[0]["resynced"]) == ([ticket], False)
+            assert (tickets(others[0]), others[0]["resynced"]) == ([ticket], True)
         assert (tickets(results[0]), results[0]["resynced"]) == ([ticket], True)
-        assert windows(ann) == {"LW-RESYNC": 1}
+        for each in (ann, bob):
+            assert not (await each.wait(central.head(fenced), 1))["resynced"]
+        assert windows(ann) == {"LW-RESYNC": 2}
 
 
 async def test_what_was_delivered_is_acknowledged_in_its_own_generation_only(central: Central, fenced: str) -> None:

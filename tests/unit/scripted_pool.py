@@ -38,6 +38,7 @@ class ScriptedPool:
         self.central_time = time.time()
         self.credential = "kid/abc123"
         self.generation: str | None = None
+        self.instance: str | None = None
         self.replaced = False
         """Whether another Central answers now than before."""
         self.rows: list[tuple[dict[str, Any], frozenset[str] | None]] = []

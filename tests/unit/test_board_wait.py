@@ -66,6 +66,7 @@ class Scene:
             reads=self.tickets,
             is_covered=True,
             awards=Awards(),
+            journal=(None, None),
             nudge=lambda: None,
             reachable=anyio.lowlevel.checkpoint,
             central_time=0.0,

@@ -282,7 +282,9 @@ async def _check_status(response: httpx2.Response) -> None:
     if status == 429 or status >= 500:
         hint = response.headers.get("retry-after", "")
         seconds = float(hint) if hint.isascii() and hint.isdigit() else None  # a date would need clocks that agree
-        words = f"Central answered HTTP {status}. It, or a proxy before it, is overloaded or not ready; call again later."
+        words = (
+            f"Central answered HTTP {status}. It, or a proxy before it, is overloaded or not ready; call again later."
+        )
         raise Overloaded(words, sent=status != 429, retry_after_s=seconds)
     if status >= 300 and not response.headers.get("content-type", "").startswith("application/json"):
         text = (await response.aread())[:200].decode(errors="replace").strip()

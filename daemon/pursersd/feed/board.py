@@ -20,6 +20,7 @@ from pursersd.feed.waiter import Marks, Page, Waiter
 from pursersd.rules import sharing
 from pursersd.rules.awards import Awards
 from pursersd.rules.backoff import delays
+from pursersd.rules.journals import Journal
 from pursersd.rules.windows import LW_RESYNC
 from pursersd.seats.seat import Seat, Seats
 from pursersd.windows import Windows
@@ -160,6 +161,18 @@ class BoardFeed:
     def central_time(self) -> float:
         """What time it is at Central, in seconds since 1970."""
         return self._pool.central_time
+
+    @property
+    def journal(self) -> Journal:
+        """Which journal the board's is now, as far as is known."""
+        return self._pool.instance, self._seats.generation(self.board)
+
+    async def place_in_another(self, waiter: Waiter) -> int:
+        """Where a waiter goes on whose place was in a journal that is gone: at the end of the present one."""
+        head = await self.catchup.head(waiter.seat)
+        waiter.is_foreign = False
+        waiter.seat = replace(waiter.seat, generation=self._seats.generation(self.board))
+        return head
 
     async def confirm(self, seat: Seat, head: int, *, hidden: bool) -> None:
         """See Seats.confirm. What it leaves open is found out by one look at the board, for all who enter at the time."""
@@ -305,7 +318,7 @@ class BoardFeed:
         count = 0
         try:
             if waiter.is_foreign:
-                self._jump(waiter, await self.catchup.head(waiter.seat))
+                self._jump(waiter, await self.place_in_another(waiter))
                 return None
             async for page in self.catchup.pages(waiter.seat, waiter.cursor, background=True):
                 count += 1
@@ -329,8 +342,6 @@ class BoardFeed:
 
     def _jump(self, waiter: Waiter, head: int) -> None:
         """Go on at the end of the journal: what lies before it cannot be told from what was seen in another one."""
-        waiter.is_foreign = False
-        waiter.seat = replace(waiter.seat, generation=self._seats.generation(self.board))
         self._doubts.missed(waiter.seat.agent_id)
         waiter.deliver(Page([], head, resynced=True))
         self._pool.windows.opened(LW_RESYNC, f"{waiter.seat.agent_name} on {self.board} goes on at {head}")

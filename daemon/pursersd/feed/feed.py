@@ -81,7 +81,7 @@ class Feed:
         self._clock = clock
         self._overflows = 0
         self._identified = -1
-        """The loss after which we looked last who answers."""
+        """The loss after which we looked last who answers; -1: nobody has told us since whether it is another one."""
         self._lingering: dict[Seat, float] = {}
         self._linger_changed = anyio.Event()
         self._tasks: TaskGroup | None = None
@@ -255,6 +255,8 @@ class Feed:
         seats = waiting | self._lingering.keys()
         self.journals.want({journal_uri(seat.board) for seat in seats} | {journal_uri(board) for board in self.held})
         self.seats.want({seat.uri for seat in seats})
+        if not self.journals.wanted:  # without a stream another Central may take its place unnoticed
+            self._identified = -1
         used = {seat.board for seat in seats} | {n for n, board in self.boards.items() if board.waiters}
         for name in self.boards.keys() - used:
             del self.boards[name]
@@ -275,7 +277,7 @@ class Feed:
 
     @asynccontextmanager
     async def _listen(self, uris: Iterable[str]) -> AsyncGenerator[Cues]:
-        """Open the journal stream. After each loss, look whether it is the same Central still."""
+        """Open the journal stream. After each loss, and when there was none, look whether it is the same Central still."""
         losses = self._pool.reach.losses
         async with self._pool.listen(uris) as cues:
             if losses != self._identified:

@@ -17,6 +17,7 @@ from pursersd.rules import backlog, compaction, outcome, relevance
 from pursersd.rules import projection as rules
 from pursersd.rules.awards import is_for_one
 from pursersd.rules.events import ticket_of
+from pursersd.rules.journals import Journal, differ
 from pursersd.rules.relevance import Watcher
 from pursersd.rules.suppression import Suppression, SyntheticGuard, fingerprint
 from pursersd.rules.windows import LW_COMPACT, LW_RESYNC, resync_warning
@@ -36,12 +37,14 @@ RETRY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one conversation has been shown already, so that open work is not repeated at once (bridge.md §2.6)."""
+    """What one conversation has been shown already, so that open work is not repeated at once (bridge.md §2.6), and where."""
 
     suppression: Suppression
     guard: SyntheticGuard
     whose: object = field(default_factory=object)
     """Stands for the conversation where it must not be held on to."""
+    journals: dict[str, Journal] = field(default_factory=dict)
+    """By board: the journal in which its last wait there ended. What it says since then is a place in that one."""
 
 
 @dataclass(slots=True)
@@ -106,6 +109,7 @@ class BoardWait(Watched):
         Afterwards the gate is open: live pages continue exactly where the history ended (RB-ORD-001).
         """
         self.waiter.begin()
+        self.waiter.is_foreign |= differ(self.memory.journals.get(self.name), self.feed.journal)
         history = _History(self.cursor)
         projection = await self._catch_up(history)
         await self.feed.confirm(self.waiter.seat, history.head, hidden=history.has_hidden)
@@ -173,6 +177,8 @@ class BoardWait(Watched):
 
     def returned(self, events: list[Event], *, at_entry: bool) -> None:
         """These events are the result: the work that they tell of is not shown again at once (D4)."""
+        if not self.waiter.is_foreign:  # else its cursor is still of the one before
+            self.memory.journals[self.name] = self.feed.journal
         self.memory.suppression.surfaced(self.watcher, events)
         for event in events:
             if ticket := self._tickets_told.get(ticket_of(event) or ""):
@@ -223,6 +229,8 @@ class BoardWait(Watched):
 
     async def _read_on(self, history: _History, cursor: int | None) -> None:
         try:
+            if self.waiter.is_foreign:
+                cursor = await self._begin_in_another(history, cursor)
             async for page in self.feed.catchup.pages(self.waiter.seat, cursor):
                 history.events += page["events"]
                 history.has_hidden |= page["scan_count"] > len(page["events"]) or bool(page.get("resync_required"))
@@ -233,6 +241,15 @@ class BoardWait(Watched):
             self.feed.windows.opened(LW_RESYNC, f"{self.waiter.seat.agent_name} on {self.name} goes on at {ahead.head}")
             self.warnings.append(rules.cursor_ahead_warning(self.cursor, ahead.head))
             history.head = ahead.head
+
+    async def _begin_in_another(self, history: _History, cursor: int | None) -> int | None:
+        """From where to read the journal of another Central. Its own cursor of the seat is as good as ever."""
+        head = await self.feed.place_in_another(self.waiter)
+        if cursor is None:
+            return None
+        history.head, history.has_hidden = head, True
+        self._lost_place(head)
+        return head
 
     def _lost_place(self, head: int) -> None:
         """The journal no longer has what comes after the caller's cursor."""

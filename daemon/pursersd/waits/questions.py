@@ -255,9 +255,11 @@ class _Watch(Watched):
         """Judge the history after the caller's cursor; afterwards live pages continue where it ended (RB-ORD-001)."""
         self.waiter.begin()
         events: list[Event] = []
-        head, lost, has_hidden = self.cursor, False, False
+        head, lost, has_hidden = self.cursor, self.waiter.is_foreign, False
         try:
-            async for page in self.feed.catchup.pages(self.waiter.seat, self.cursor):
+            if lost:
+                head = await self.feed.place_in_another(self.waiter)
+            async for page in self.feed.catchup.pages(self.waiter.seat, head):
                 events += filter(self.subject.concerns, page["events"])
                 lost |= bool(page.get("resync_required"))
                 has_hidden |= page["scan_count"] > len(page["events"]) or lost
