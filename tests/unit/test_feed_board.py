@@ -396,18 +396,6 @@ async def test_a_waiter_that_left_is_marked_no_more_and_its_seat_is_forgotten() 
         assert not scene.feed._by_seat  # a daemon that runs for months has seen many
 
 
-async def test_a_join_of_somebody_who_comes_tells_of_another_numbering() -> None:
-    async with running() as scene:
-        scene.pool.write()
-        waiters = [
-            Waiter(replace(seat(name), generation=told), push=True) for name, told in zip("abc", "112", strict=True)
-        ]
-        for waiter in waiters:
-            assert not any(waiter.is_foreign for waiter in waiters)
-            scene.feed.add(waiter)
-        assert [waiter.is_foreign for waiter in waiters] == [True, True, False]
-
-
 @pytest.mark.parametrize(("cued", "asked"), [(True, 1), (False, 0)])
 async def test_the_doubt_about_a_seat_whose_waiter_has_left_is_not_forgotten(cued: bool, asked: int) -> None:
     """It saw a row less than there was, and was cued for another that nobody reads for it any more."""
