@@ -224,3 +224,42 @@ async def test_a_lease_is_kept_over_a_new_generation(central: Central, proxy: Pr
         assert not windows(ann)
         held = central.call(token, "ticket_get", board_id=fenced, ticket_id=ticket)["ticket"]
         assert (held["status"], held["claimed_by"]) == ("claimed", "ann")
+
+
+# --- what digests make of it ------------------------------------------------------------------------------------------
+
+
+class Silent:
+    """A follower of boards who does nothing with what it is told."""
+
+    def news(self, boards: frozenset[str]) -> None:
+        pass
+
+    def registry_changed(self) -> None:
+        pass
+
+    def ended(self) -> None:
+        pass
+
+
+async def test_a_digest_of_a_compacted_journal_has_what_is_left_and_says_what_is_missing(
+    central: Central, proxy: Proxy, board: str
+) -> None:
+    async with waiting(proxy.url, central.worker("ann", board), board) as ann:
+        seat = await ann.central.seats.join(SeatRequest(board, "ann", "worker"), "test")
+        digest = ann.central.digest
+        with digest.follow(Silent(), board, [seat]) as places:
+            await digest.caught_up(places.values())
+            await to_thread.run_sync(proxy.refuse)
+            await to_thread.run_sync(proxy.reset_all)
+            await make(central, board, "forgotten")
+            compacted = await to_thread.run_sync(compact, central, board)
+            ticket = await make(central, board, "left")
+            await to_thread.run_sync(proxy.refuse, False)
+            await eventually(lambda: digest.listens(board))
+            assert await digest.caught_up(places.values())
+            events = digest.events(places, {board: 0})
+            assert [event["seq"] for event in events] == list(range(compacted + 1, central.head(board) + 1))
+            assert events[-1]["ticket_id"] == ticket
+            assert digest.missing(places[board], 1) == compacted
+            assert windows(ann) == {"LW-RESYNC": 1}
