@@ -314,14 +314,14 @@ async def test_another_central_while_nobody_waited(own: Central, alpha: str, mon
     async with waiting(own.url, own.worker("ann", alpha), alpha) as ann:
         bob = Waiting(ann.central, alpha, "bob")
         head = await ann.caught_up()
-        async with blocking(ann, head) as results, blocking(bob, head):
+        async with blocking(ann, head, timeout_s=60) as results, blocking(bob, head, timeout_s=60):
             await make(own, alpha, "on the first one")
         await eventually(lambda: not ann.central.feed.journals.is_open)
         await to_thread.run_sync(replace, own)
         await make(own, alpha, "on the other one, before the waits")
         assert not (await Waiting(ann.central, alpha, "new").wait(timeout_s=1))["resynced"]
         for late in (ann, bob):
-            result = await late.wait(results[0]["new_seq"], 1)
+            result = await late.wait(results[0]["new_seq"])
             assert (result["resynced"], codes(result)) == (True, ["LW-RESYNC"])
             assert result["new_seq"] == own.head(alpha)
             assert not (await late.wait(result["new_seq"], 1))["resynced"]

@@ -50,7 +50,7 @@ async def test_a_journal_that_is_compacted_past_a_wait_whose_stream_was_cut(
 ) -> None:
     async with waiting(proxy.url, central.worker("ann", board), board) as ann:
         head = await ann.caught_up()
-        async with blocking(ann, head) as results:
+        async with blocking(ann, head, timeout_s=60) as results:
             await to_thread.run_sync(proxy.refuse)
             await to_thread.run_sync(proxy.reset_all)
             assert await to_thread.run_sync(compact, central, board) > head
@@ -70,10 +70,11 @@ async def test_a_journal_that_is_compacted_past_a_wait_whose_stream_was_cut(
 async def test_work_whose_event_was_compacted_ends_the_wait_that_missed_it(
     central: Central, proxy: Proxy, board: str
 ) -> None:
-    """Not only at the next look at the open work, half a minute later."""
-    async with waiting(proxy.url, central.worker("ann", board), board) as ann:
+    """Not only at the next look at the open work."""
+    seldom = {"PURSERS_BACKLOG_SCAN_INTERVAL_S": "3600"}
+    async with waiting(proxy.url, central.worker("ann", board), board, environ=seldom) as ann:
         head = await ann.caught_up()
-        async with blocking(ann, head) as results:
+        async with blocking(ann, head, timeout_s=60) as results:
             await to_thread.run_sync(proxy.refuse)
             await to_thread.run_sync(proxy.reset_all)
             ticket = await make(central, board, "its event is forgotten")
@@ -84,7 +85,6 @@ async def test_work_whose_event_was_compacted_ends_the_wait_that_missed_it(
         assert tickets(result) == [ticket]
         assert (result["resynced"], codes(result), result["timed_out"]) == (True, ["LW-RESYNC"], False)
         assert result["new_seq"] == central.head(board)
-        assert result["waited_s"] < 20
 
 
 async def test_a_caller_that_comes_back_with_a_place_that_was_compacted(central: Central, board: str) -> None:
@@ -97,7 +97,7 @@ async def test_a_caller_that_comes_back_with_a_place_that_was_compacted(central:
         assert tickets(result) == [ticket]
         assert (result["resynced"], codes(result), result["new_seq"]) == (True, ["LW-RESYNC"], central.head(board))
         assert windows(ann) == {"LW-RESYNC": 1}
-        async with blocking(ann, result["new_seq"]) as results:
+        async with blocking(ann, result["new_seq"], timeout_s=60) as results:
             following = await make(central, board, "the next one")
         assert (tickets(results[0]), results[0]["resynced"]) == ([following], False)
 
@@ -109,7 +109,7 @@ async def test_a_caller_without_a_place_is_told_once(central: Central, board: st
         await ann.wait()
         await ann.acknowledge()
         await to_thread.run_sync(compact, central, board)
-        assert (await ann.wait(timeout_s=1))["resynced"]
+        assert (await ann.wait(timeout_s=2))["resynced"]
         await ann.acknowledge()
         result = await ann.wait(timeout_s=1)
         assert (result["resynced"], result["timed_out"], codes(result)) == (False, True, [])
@@ -141,7 +141,7 @@ async def test_a_journal_that_is_numbered_anew_while_a_wait_blocks(
     monkeypatch.setattr(board_module, "SWEEP", 0.3)
     async with waiting(central.url, central.mint("ann", WORKER_SCOPE, fenced), fenced) as ann:
         head = await ann.caught_up()
-        async with blocking(ann, head) as results:
+        async with blocking(ann, head, timeout_s=60) as results:
             await to_thread.run_sync(journal.advance_generation, central, fenced)
             await eventually(lambda: windows(ann) == {"LW-RESYNC": 1})
             await eventually(lambda: ann.is_blocking)
@@ -160,11 +160,11 @@ async def test_a_new_generation_is_told_to_each_wait_once_whoever_hears_of_it(ce
         bob = Waiting(ann.central, fenced, "bob")
         head = await bob.caught_up()
         await bob.wait(head, 1)
-        async with blocking(ann, head) as results:
+        async with blocking(ann, head, timeout_s=60) as results:
             await to_thread.run_sync(journal.number_anew, central, fenced)
             await ann.central.seats.keepalive(ann.boards[0].waiter.seat)
             await eventually(lambda: windows(ann) == {"LW-RESYNC": 1})
-            async with blocking(bob, head) as others:
+            async with blocking(bob, head, timeout_s=60) as others:
                 await eventually(lambda: ann.is_blocking and bob.is_blocking)
                 assert not results
                 ticket = await to_thread.run_sync(make_there, central, fenced, "for both")
