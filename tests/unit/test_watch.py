@@ -39,6 +39,7 @@ class Board:
     def __init__(self, *lots: list[Event]) -> None:
         self.waiter = SimpleNamespace(seat=SimpleNamespace(agent_id="AI-1"))
         self.lots = list(lots)
+        self.warnings: list[Event] = []
         self.told: list[Event] = []
         self.passed: list[object] = []
         """The tickets of events that nobody was told."""
