@@ -23,7 +23,7 @@ demo: $(STAMP) ## three conversations on a real Central, and what they survive (
 	@PYTHONPATH=tests $(BIN)/python -m bench.demo $(if $(KEEP),--keep)
 
 test: $(STAMP) ## the whole suite, with real processes and a real Central
-	@$(BIN)/python -m pytest -n 3 --dist loadfile
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-hosts: $(STAMP) ## Claude Code, Codex, Gemini CLI and opencode from npm, with a scripted model (HOSTS=folder keeps them)
 	@HOSTS_FOLDER='$(HOSTS)' $(BIN)/python -m pytest -rs tests/hosts

@@ -533,6 +533,24 @@ async def test_a_seat_that_is_cued_and_sees_nothing_joins_if_it_has_left(missing
         )
 
 
+@pytest.mark.parametrize("seen_by", ["b", "nobody"])
+async def test_a_seat_that_left_without_a_cue_is_looked_for_with_the_next_sweep(
+    seen_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SWEEP", 0.05)
+    async with running() as scene:
+        for name in "ab":
+            scene.add(name)
+            await scene.seats.join(scene.waiters[name].seat.request)
+        scene.pool.members = ["b"]
+        scene.pool.asked.clear()
+        scene.write(seen_by, kind="agent_lifecycle_changed", actor="a")
+        await until(lambda: "who is there" in scene.pool.asked)
+        after = scene.pool.asked.index("who is there") + 1
+        await until(lambda: scene.pool.asked[after:])
+        assert scene.pool.asked[after] == "a joins as keepalive"
+
+
 async def test_a_seat_whose_leaving_it_may_not_have_been_told_joins_after_the_gap() -> None:
     async with running() as scene:
         for name in "ab":

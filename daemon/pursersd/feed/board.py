@@ -208,9 +208,12 @@ class BoardFeed:
     async def sweep(self) -> None:
         """While anybody waits here, join once in a while, each time the seat whose last join is furthest back: no
         expired lease goes unnoticed for long (central.md §7), and no seat that only listens goes stale (central.md §5).
+        Those that may have left without a cue are looked for, too.
         """
         while True:
             await anyio.sleep(sweep_pause_s(len(self._by_seat)) * random.uniform(0.75, 1.25))
+            if self._doubts.spread():
+                self._work.set()
             observer = self._seats.observer
             seats = [waiter.seat for waiter in self.waiters if observer.may_join(waiter.seat.agent_id)]
             if seats:
@@ -347,9 +350,11 @@ class BoardFeed:
         self._pool.windows.opened(LW_RESYNC, f"{waiter.seat.agent_name} on {self.board} goes on at {head}")
 
     def _note_doubt(self, waiter: Waiter, page: dict[str, Any], marks: Marks) -> None:
-        if page["scan_count"] > len(page["events"]) or page.get("resync_required"):
-            self._doubts.missed(waiter.seat.agent_id)
-        self._doubts.told(waiter.seat.agent_id, marks)
+        seat = waiter.seat.agent_id
+        is_own = any(event.get("actor") == seat for event in page["events"])  # of another's page: hidden from this one
+        if page["scan_count"] > len(page["events"]) or is_own or page.get("resync_required"):
+            self._doubts.missed(seat)
+        self._doubts.told(seat, marks)
 
 
 def sweep_pause_s(seats: int) -> float:

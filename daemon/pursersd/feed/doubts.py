@@ -41,6 +41,14 @@ class Doubts:
         if agent_id in self._missed and (marks.by_seat or marks.uncertain):
             self._doubtful.add(agent_id)
 
+    def spread(self) -> bool:
+        """Doubt all who missed rows, however they were cued: nobody is cued of a handoff of its own (central.md §5).
+
+        Whether there is anything to resolve now.
+        """
+        self._doubtful |= self._missed
+        return bool(self)
+
     def add(self, agent_id: str) -> None:
         """Nobody knows whether this seat is a member."""
         self._doubtful.add(agent_id)
