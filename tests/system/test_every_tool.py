@@ -24,7 +24,12 @@ def drain(home: Home) -> int:
     """A service manager's SIGTERM; the pid of the daemon that leaves."""
     daemon = home.daemon_pid()
     os.kill(daemon, signal.SIGTERM)
-    until(lambda: ask(home, "status")["daemon"]["state"] == "draining", PATIENCE, "it leaves")
+
+    def leaves() -> bool:
+        seen = ask(home, "status")["daemon"]  # of the next one, if this one had nothing to wait for
+        return bool(seen["state"] == "draining" or seen["pid"] != daemon)
+
+    until(leaves, PATIENCE, "it leaves")
     return daemon
 
 

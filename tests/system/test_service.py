@@ -104,7 +104,8 @@ def test_the_watchdog_is_fed_by_the_loop_and_not_while_it_hangs(home: Home, serv
     # What systemd does then: the daemon's last words say where it hung.
     daemon.send_signal(signal.SIGABRT)
     psutil.Process(daemon.pid).resume()
-    assert daemon.wait(PATIENCE) == -signal.SIGABRT
+    # Rarely Python falls while it says them, which is as good.
+    assert daemon.wait(PATIENCE) in (-signal.SIGABRT, -signal.SIGSEGV)
     assert "Fatal Python error: Aborted" in Path(home.place.start_log).read_text()
 
 
