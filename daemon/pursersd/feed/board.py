@@ -31,7 +31,7 @@ COALESCE = 0.004
 """Longest time in seconds between the first cue and the read: the cues of one event arrive on two streams, one after the
 other."""
 
-LOOKS = 4
+LOOKS = 8
 """How often in that time it is looked whether they are all there."""
 
 POLL = 2.0
